@@ -1,11 +1,11 @@
-/** Those who sign in, and tokens, as commands change them by the definition of their fields. */
+/** Users and tokens, changed by commands from the definition of their fields. */
 import { expect, test } from 'bun:test'
 import { forEachTest } from '../support/lifetime.ts'
 import { createBench } from './run.ts'
 
 const bench = forEachTest(() => createBench())
 
-test('what is said of somebody is changed, and of opposites one alone may be said', async () => {
+test('named fields are changed, and opposite options exclude each other', async () => {
   await bench.run('admin', 'create', 'bob')
   const edit = async (...flags: string[]) => (await bench.run('admin', 'edit', 'bob', ...flags)).stdout
   expect(await edit('--disable')).toEndWith(': viewer, disabled.\n')

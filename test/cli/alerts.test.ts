@@ -5,7 +5,7 @@ import { createBench } from './run.ts'
 
 const bench = forEachTest(() => createBench())
 
-test('a URL is typed in hidden, piped in, or given, and never shown again; a signing secret is printed alone', async () => {
+test('a URL is typed hidden, piped in, or passed, and never shown again; a signing secret is printed on its own line', async () => {
   const url = 'https://hooks.slack.com/services/T0/B0/very-secret'
   bench.answers.push(url)
   const typed = await bench.run('alerts', 'add', '--name', 'chat', '--only', 'budget, upstream')
@@ -23,7 +23,7 @@ test('a URL is typed in hidden, piped in, or given, and never shown again; a sig
     expect(stdout + stderr).not.toContain('very-secret')
 })
 
-test('a test exits 1 if a target was not reached, and the log says why', async () => {
+test('a test exits with 1 if a target was not reached, and the log has the reason', async () => {
   const receiver = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
   await bench.run('alerts', 'add', receiver.url.href, '--name', 'ops', '--format', 'slack')
   expect(await bench.run('alerts', 'test')).toMatchObject({ code: 0, stdout: 'ops: delivered\n' })

@@ -1,4 +1,4 @@
-/** `tollgate ask`, through a server in this process: words come out, what they took beside them, and both are on record. */
+/** `tollgate ask`, through a server in this process: it prints words and usage, and records both. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { costOf, startGateway } from '../support/gateway.ts'
 import { forAllTests } from '../support/lifetime.ts'
@@ -6,7 +6,7 @@ import { obliging } from '../support/upstream.ts'
 import { errorAnswer, streamAnswer, toDelta } from '../support/upstream-answers.ts'
 import { type Bench, createBench } from './run.ts'
 
-// The thread that counts takes its time to start beside other work.
+// The counting thread takes time to start during other work.
 setDefaultTimeout(60_000)
 
 let bench: Bench
@@ -38,7 +38,7 @@ test('a refused request of the owner counts as `system`, too', async () => {
   expect(await refused()).toMatchObject({ total: 1, refusals: [{ key_id: 'system', code: 'model_not_found' }] })
 })
 
-test('with a key it asks as any client does, by what that key may do', async () => {
+test("with a key it is a normal client, with the key's permissions", async () => {
   const key = gateway.app.key({ models: ['acme/small'] })
   expect((await ask('Hello', '--key', key)).stderr).toContain('[acme/small: ')
   expect((await lastRow())?.key_id).not.toBe('system')
@@ -47,11 +47,11 @@ test('with a key it asks as any client does, by what that key may do', async () 
   expect(refused.stderr).toContain('error: model not found: `acme/large`.')
 })
 
-test('without a model the cheapest that is ready is asked', async () => {
+test('without a model, the cheapest ready one is used', async () => {
   expect((await ask('Hello')).stderr).toContain('[local/tiny: ')
 })
 
-test('what is piped in stands behind the question', async () => {
+test('piped input follows the question', async () => {
   bench.piped = 'one\ntwo\n'
   await ask('Count', 'the lines:')
   expect(asked()).toMatchObject({ messages: [{ content: 'Count the lines:\n\none\ntwo' }] })
@@ -59,7 +59,7 @@ test('what is piped in stands behind the question', async () => {
   expect(asked()).toMatchObject({ messages: [{ content: 'one\ntwo' }] })
 })
 
-test('--json is one document, with the id that log and ledger have', async () => {
+test('--json is one document, with the ID in log and ledger', async () => {
   const { stdout, stderr } = await ask('Hello', '--model', 'acme/large', '--json')
   const row = await lastRow()
   expect(JSON.parse(stdout)).toEqual({
@@ -75,7 +75,7 @@ test('--json is one document, with the id that log and ledger have', async () =>
   expect(stderr).toBe('')
 })
 
-test('no answer can order the terminal about', async () => {
+test('no response can control the terminal', async () => {
   gateway.upstream.script(() => streamAnswer({ tokens: ['a\u001b[2Jb', '\u0007\n\tc'] }))
   expect((await ask('Hello')).stdout).toBe('a[2Jb\n\tc\n')
 })
@@ -95,7 +95,7 @@ test.each([false, true])(
   },
 )
 
-test('a model that thinks says so, and its thoughts are not the answer', async () => {
+test('a reasoning model says so, and its reasoning is not in the output', async () => {
   gateway.upstream.script({
     kind: 'stream',
     steps: [toDelta({ reasoning_content: 'Hm. ' }), toDelta({ reasoning_content: 'Ah. ' }), ...streamAnswer().steps],
@@ -105,8 +105,8 @@ test('a model that thinks says so, and its thoughts are not the answer', async (
   expect(stderr).toStartWith('[thinking …]\n[local/tiny: ')
 })
 
-test('an answer that breaks off is a failure, after the words that came', async () => {
-  // Only once the words are out: what a broken connection still holds is lost with it.
+test('an interrupted response is a failure, after the words that arrived', async () => {
+  // Only once the words are out: a broken connection loses buffered ones.
   const printed = Promise.withResolvers<void>()
   bench.onStdout = () => printed.resolve()
   const steps = [...streamAnswer({ finish: null, usage: null }).steps, { until: printed.promise }]

@@ -1,4 +1,4 @@
-/** Who changed what, as a user asks for it. */
+/** The audit log as commands show it. */
 
 import { describe, expect, test } from 'bun:test'
 import type { AuditAction } from '../../src/domain/changes.ts'
@@ -16,7 +16,7 @@ const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '
 const actionsOf = async (...options: string[]): Promise<string[]> =>
   (await json('audit', 'log', ...options)).audit.map((row: { action: string }) => row.action)
 
-/** A key that is made, changed, given another name and another secret, and a second one. */
+/** A key that is created, edited, renamed, and rotated, and a second one. */
 async function change() {
   const { id, key } = await json('keys', 'create', '--name', 'dev', '--rpm', '60')
   await bench.run('keys', 'edit', 'dev', '--rpm', 'none', '--budget', '20/month', '--expires', '90d')
@@ -26,7 +26,7 @@ async function change() {
   return { id, secrets: [key, rotated.key] }
 }
 
-test('each change is told, newest first, with what was and what is, in 80 columns and without a secret', async () => {
+test('each change is listed, newest first, with old and new values, in 80 columns and without a secret', async () => {
   const { id, secrets } = await change()
   const { code, stdout, stderr } = await bench.run('audit', 'log', '--subject', 'new')
   expect([code, stderr]).toEqual([0, ''])
@@ -46,7 +46,7 @@ test('each change is told, newest first, with what was and what is, in 80 column
   for (const secret of secrets) expect(JSON.stringify(await json('audit', 'log'))).not.toContain(secret)
 })
 
-test('--json has the columns, and pages that begin where the last one ended', async () => {
+test('--json has the columns, and pages that continue from the last one', async () => {
   const { id } = await change()
   const first = await json('audit', 'log', '--limit', '2')
   expect(first.audit[1]).toMatchObject({ actor: 'cli', action: 'keys.create', at_ms: Date.UTC(2026, 10, 21) })
@@ -62,7 +62,7 @@ test('--json has the columns, and pages that begin where the last one ended', as
 })
 
 describe('a filter', () => {
-  test('picks by who, what, which and when', async () => {
+  test('selects by actor, subject, action, and time', async () => {
     const { id } = await change()
     expect(await actionsOf('--action', 'keys.rotate')).toEqual(['keys.rotate'])
     expect(await actionsOf('--action', 'keys')).toHaveLength(5)
@@ -90,7 +90,7 @@ describe('a filter', () => {
   })
 })
 
-test('administrators and tokens are told by their names, and found by them', async () => {
+test('users and tokens are shown by name, and found by it', async () => {
   const { sqlite, store } = openForCommand(bench.folder)
   const identity = createIdentityStore(sqlite)
   const { admin } = await inviteAdmin(identity, { name: 'ann@example.com', role: 'owner' }, { actor: 'cli', nowMs: 1 })
@@ -107,7 +107,7 @@ test('administrators and tokens are told by their names, and found by them', asy
   expect(await actionsOf('--actor', token.id)).toEqual(['teams.create'])
 })
 
-test('a change of the catalogue names its rows, and of one that has many the first twenty', async () => {
+test('a change of the catalog names its rows, up to the first twenty', async () => {
   const facts = 'context_length: 1, max_output_length: 1, input_modalities: [text], output_modalities: [text]'
   const apply = async (name: string, models: number) => {
     const rows = Array.from(
@@ -127,7 +127,7 @@ test('a change of the catalogue names its rows, and of one that has many the fir
   expect(oldest).toContain('created upstreams.u; created models.v/m0;')
 })
 
-test('what a name does to a terminal is not done to whoever reads the log', async () => {
+test("names can't control the terminal of the log's reader", async () => {
   const { sqlite, store } = openForCommand(bench.folder)
   const action = 'keys.\u001b[31m' as AuditAction
   const record = { action, subject: '\u001b[2J', detail: { before: {}, after: { name: '\u0007' } } }

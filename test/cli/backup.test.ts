@@ -1,4 +1,4 @@
-/** `backup` and `restore` as a user meets them: what they print, and how they fail. */
+/** Output and errors of `backup` and `restore`. */
 import { Database } from 'bun:sqlite'
 import { beforeEach, expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -21,7 +21,7 @@ beforeEach(() => {
 const FILE = 'backups/copy.sqlite'
 const path = () => join(bench.folder, FILE)
 
-test('a backup says what it holds and how it came to it, and what is restored of it says the same', async () => {
+test('a backup reports its content and its source, and a restore reports the same', async () => {
   const made = await bench.run('backup', FILE)
   expect(made).toMatchObject({ code: 0, stderr: '' })
   const holds = '2 requests, newest 2026-11-21 12:00 UTC'
@@ -38,7 +38,7 @@ test('a backup says what it holds and how it came to it, and what is restored of
 
 const ALL_ELSE = 'Everything else is as of the backup: limits, the catalog, and budget spend.'
 
-test('a restore says which keys it kept revoked and what is of an earlier time, or that revoked keys let in again', async () => {
+test('a restore reports keys that stay revoked, lost changes, or reactivated keys', async () => {
   for (const name of ['ann', 'bob']) await bench.run('keys', 'create', '--name', name, '--rpm', '60')
   await bench.run('backup', FILE)
   await bench.run('keys', 'revoke', 'bob')
@@ -70,7 +70,7 @@ test('with --json each prints one document', async () => {
   expect(restored).toMatchObject({ file: path(), requests: 2, kept_revoked: [], secret_restored: false, findings: [] })
 })
 
-test('a backup of a ledger that does not add up is there, and the exit code says so', async () => {
+test('a backup of a ledger with findings is kept, and the exit code says so', async () => {
   await bench.run('backup', 'backups/first.sqlite')
   await bench.run('restore', 'backups/first.sqlite')
   using database = new Database(databasePath(bench.folder))

@@ -1,4 +1,4 @@
-/** What `keys list` and `teams list` say of budgets and what was spent of them. */
+/** Budgets and spend in `keys list` and `teams list`. */
 import { describe, expect, test } from 'bun:test'
 import { databasePath } from '../../src/store/sqlite/files.ts'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
@@ -14,7 +14,7 @@ const bench = forEachTest(() => createBench(NOW))
 
 const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '--json')).stdout)
 
-/** Puts a request of the key into the ledger, which cost so much. */
+/** Adds a request of the key with this cost to the ledger. */
 function spend(keyId: string, costNanoUsd: number, createdMs = HOUR, teamId: string | null = null): void {
   const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
   createLedgerWriter(sqlite).apply([settling(toSettled(toOpen({ keyId, teamId, createdMs }), { costNanoUsd }))])
@@ -22,7 +22,7 @@ function spend(keyId: string, costNanoUsd: number, createdMs = HOUR, teamId: str
 }
 
 describe('teams list', () => {
-  test('adds up what the keys of a team have spent, and warns of it', async () => {
+  test("adds up the spend of a team's keys, and warns about it", async () => {
     await bench.run('teams', 'create', '--name', 'Blue', '--budget', '1')
     await bench.run('teams', 'create', '--name', 'Free')
     for (const name of ['one', 'two']) {
@@ -44,7 +44,7 @@ describe('teams list', () => {
 describe('keys list', () => {
   const budgetOf = async () => (await json('keys', 'list')).keys[0]
 
-  test('shows what of a budget was spent in its current period, requests under way included', async () => {
+  test("shows the spend of a budget's current period, including requests in flight", async () => {
     const { id } = await json('keys', 'create', '--name', 'dev', '--budget', '20/month')
     spend(id, 5_000 * CENT, Date.UTC(2026, 10) - 1)
     spend(id, 1_000 * CENT, Date.UTC(2026, 10))
@@ -81,7 +81,7 @@ describe('keys list', () => {
     })
   }
 
-  test('shows what every key has spent this month and in total, and when it was last used', async () => {
+  test("shows each key's spend this month and in total, and its last use", async () => {
     const { id } = await json('keys', 'create', '--name', 'dev')
     const other = await json('keys', 'create', '--name', 'other', '--budget', '2/day')
     expect(await budgetOf()).toMatchObject({ spent_month_nano_usd: 0, spent_total_nano_usd: 0, last_used_ms: null })
@@ -102,7 +102,7 @@ describe('keys list', () => {
     )
   })
 
-  test('warns of no key that is revoked, and has no column in which no key has anything', async () => {
+  test('warns of no revoked key, and has no empty column', async () => {
     const { id } = await json('keys', 'create', '--name', 'dev')
     expect((await bench.run('keys', 'list')).stdout).toMatch(/^ID +NAME +KEY\n/)
     spend(id, CENT)

@@ -1,4 +1,4 @@
-/** A catalogue from plan to revert, as its operator meets it. */
+/** The operations on a catalog, from plan to revert. */
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { databasePath } from '../../src/store/sqlite/files.ts'
@@ -63,7 +63,7 @@ ${join(bench.folder, 'mine.yaml')}: 2 rows to create, 1 to update, 0 to delete, 
   expect([clean.code, clean.stdout]).toEqual([0, expect.stringContaining(': no changes.')])
 })
 
-test('a plan, an apply on record and a list of them are of 80 columns, and lose nothing', async () => {
+test('a plan, an apply, and a list of versions fit 80 columns, and lose nothing', async () => {
   const folder = join(bench.folder, 'a-folder-whose-name-is-long/and-another-one-in-it')
   const file = join(folder, 'catalog.yaml')
   await Bun.write(file, toText(A))
@@ -91,7 +91,7 @@ test('a plan, an apply on record and a list of them are of 80 columns, and lose 
     for (const line of stdout.replaceAll(path, '').split('\n')) expect(line.length).toBeLessThanOrEqual(80)
 })
 
-test('an apply says what it leaves alone, and how to have it otherwise', async () => {
+test("an apply says what it doesn't change, and how to override that", async () => {
   await write(toText(A + B))
   await catalog('apply', 'mine.yaml')
   own(
@@ -110,14 +110,14 @@ test('an apply says what it leaves alone, and how to have it otherwise', async (
   )
 })
 
-test('what is the same and another’s is no difference', async () => {
+test('equal values from another source are no difference', async () => {
   await catalog('apply')
   await Bun.write(join(bench.folder, 'mine.yaml'), Bun.file(join(import.meta.dir, '../../catalog.yaml')))
   const planned = await catalog('plan', 'mine.yaml', '--check')
   expect([planned.code, planned.stdout]).toEqual([0, expect.stringContaining(': no changes.')])
 })
 
-test('the built-in catalogue discards nothing, and is not planned where a file was applied', async () => {
+test('the built-in catalog deletes nothing, and is not planned if a file was applied', async () => {
   expect(await catalog('apply', '--discard-edits')).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('Pass its file'),
@@ -130,7 +130,7 @@ test('the built-in catalogue discards nothing, and is not planned where a file w
   })
 })
 
-test('history lists what was applied, shows one, and revert goes back to it', async () => {
+test('history lists versions, shows one, and revert restores it', async () => {
   expect((await catalog('history')).stderr).toBe('No versions yet. Apply a catalog: tollgate catalog apply\n')
   await write(toText(A))
   await catalog('apply', 'mine.yaml')
@@ -150,7 +150,7 @@ test('history lists what was applied, shows one, and revert goes back to it', as
   expect(await json('revert', '1')).toMatchObject({ version: null, updated: 0 })
 })
 
-test('a version that is not there, or is no number, says where to look', async () => {
+test('an unknown or invalid version says where to look', async () => {
   expect(await catalog('revert', '7')).toMatchObject({
     code: 1,
     stderr: expect.stringContaining('tollgate catalog history'),
@@ -159,7 +159,7 @@ test('a version that is not there, or is no number, says where to look', async (
   expect(await catalog('history', 'x')).toMatchObject({ code: 2, stderr: expect.stringContaining('Invalid version') })
 })
 
-test('an export can be planned and applied, as YAML and as JSON, and replaces no file unasked', async () => {
+test('an export can be planned and applied, as YAML and as JSON, and overwrites no file unless forced', async () => {
   await write(toText(A + B))
   await catalog('apply', 'mine.yaml')
   expect(await catalog('export', 'mine.yaml')).toMatchObject({ code: 1, stderr: expect.stringContaining('--force') })
@@ -180,7 +180,7 @@ test('an export can be planned and applied, as YAML and as JSON, and replaces no
   })
 })
 
-test('an export warns of what it could not write', async () => {
+test('an export warns of values that it could not write', async () => {
   await write(toText(A))
   await catalog('apply', 'mine.yaml')
   own("INSERT INTO upstream_credentials VALUES ('near', 1, 'abc')")

@@ -1,4 +1,4 @@
-/** `catalog refresh`: newer public facts, from a file or from an address that may send anything. */
+/** `catalog refresh`: newer public facts, from a file or from a URL with arbitrary content. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { editModel } from '../../src/catalog/edit.ts'
@@ -28,7 +28,7 @@ const modelOf = async (slug: string) => {
   return models.find((one: { slug: string }) => one.slug === slug)
 }
 
-/** A model as models.dev has it. */
+/** A model in models.dev's format. */
 const model = (cost: object | undefined, more: object = {}) => ({
   ...{ name: 'Newer', tool_call: true, structured_output: true, limit: { context: 500_000, output: 50_000 } },
   ...{ modalities: { input: ['text'], output: ['text'] }, cost, ...more },
@@ -45,7 +45,7 @@ async function addOpenai(...models: string[]) {
   expect(ran.code).toBe(0)
 }
 
-test('prices and facts follow the newer list, and the plan shows each difference first', async () => {
+test('prices and facts are updated, and the plan shows each difference first', async () => {
   await addOpenai('gpt-4o', 'gpt-5')
   await writeFacts({ 'gpt-4o': model({ input: 2, output: 8, tiers: [{ tier: { size: 1_000 }, input: 4 }] }) })
   const planned = await bench.run('catalog', 'refresh', 'api.json', '--plan')
@@ -72,7 +72,7 @@ test('prices and facts follow the newer list, and the plan shows each difference
   expect(JSON.stringify(await json('audit', 'log'))).toContain('catalog.refresh')
 })
 
-test('a model that was unpriced is enabled with its price, and those that still are not are named', async () => {
+test('an unpriced model is enabled with its price, and those still unpriced are named', async () => {
   await addOpenai('gpt-9', 'gpt-10')
   await writeFacts({ 'gpt-9': model({ input: 2, output: 8 }), 'gpt-10': model(undefined) })
   const ran = await bench.run('catalog', 'refresh', 'api.json', '--yes')
@@ -86,7 +86,7 @@ test('a model that was unpriced is enabled with its price, and those that still 
   expect(await modelOf('openai/gpt-10')).toMatchObject({ enabled: false, pricing: [], context_length: 500_000 })
 })
 
-test('a second list is followed as the first one was', async () => {
+test('a second list is applied like the first', async () => {
   await addOpenai('gpt-4o')
   for (const [input, context] of [
     [2, 500_000],
@@ -102,7 +102,7 @@ test('a second list is followed as the first one was', async () => {
   }
 })
 
-test('what costs nothing by a newer list is told of before it does', async () => {
+test('a model that becomes free is reported before the refresh', async () => {
   await addOpenai('gpt-4o')
   await writeFacts({ 'gpt-4o': model({ input: 0, output: 0 }) })
   const planned = await bench.run('catalog', 'refresh', 'api.json', '--plan')
@@ -111,7 +111,7 @@ test('what costs nothing by a newer list is told of before it does', async () =>
   expect((await bench.run('catalog', 'refresh', 'api.json', '--yes')).stderr).toBe('')
 })
 
-test('the prices of a list stay, of a model and of a further route, and what it has left unsaid follows', async () => {
+test('prices of a list stay, for a model and for an added route, and fields that it lacked are updated', async () => {
   const own = { prompt: '0.0000011', completion: '0.0000022' }
   await addOpenai('gpt-4o')
   server.scriptProbes(
@@ -137,7 +137,7 @@ test('the prices of a list stay, of a model and of a further route, and what it 
   }
 })
 
-test('what was set by hand is not touched, and the rest follows the facts', async () => {
+test('manual values stay, and other fields are updated', async () => {
   await addOpenai('gpt-4o')
   const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
   const pricing = [{ prompt: '0.000009', completion: '0.00001' }]
@@ -154,7 +154,7 @@ test('what was set by hand is not touched, and the rest follows the facts', asyn
   expect(await modelOf('openai/gpt-4o')).toMatchObject({ pricing, context_length: 500_000 })
 })
 
-test('what a provider said of itself stays, but for the price', async () => {
+test("a provider's own facts stay, except the price", async () => {
   server.scriptProbes(anthropicList(claude('claude-opus-4-7')))
   await bench.run('upstreams', 'add', 'anthropic', '--base-url', server.url, '--yes')
   await writeFacts({}, { 'claude-opus-4-7': model({ input: 1, output: 2 }, { structured_output: false }) })
@@ -166,7 +166,7 @@ test('what a provider said of itself stays, but for the price', async () => {
   })
 })
 
-test('what a file says is never overwritten, and told where it differs', async () => {
+test("a file's values are never overwritten, and differences are reported", async () => {
   await Bun.write(
     join(bench.folder, 'c.yaml'),
     `version: 1
@@ -183,7 +183,7 @@ models: { openai/gpt-4o: { routes: [{ upstream: openai, model: gpt-4o }] } }
   expect(await modelOf('openai/gpt-4o')).toEqual(before)
 })
 
-test('models in a list that are not as they should be are left out, and counted', async () => {
+test('invalid models in a list are left out, and counted', async () => {
   await addOpenai('gpt-4o', 'gpt-5')
   const before = await modelOf('openai/gpt-5')
   await writeFacts({
@@ -200,7 +200,7 @@ test('models in a list that are not as they should be are left out, and counted'
   expect(await modelOf('openai/gpt-5')).toEqual(before)
 })
 
-describe('a list that is none', () => {
+describe('an invalid list', () => {
   test.each([
     ['<html></html>', 'is a web page'],
     ['{"a": ', 'is not valid JSON. Use the api.json of models.dev.'],
@@ -213,7 +213,7 @@ describe('a list that is none', () => {
     expect(stderr).toContain(says)
   })
 
-  test('is told where the file, or the address, is not there', async () => {
+  test('is an error if the file, or the URL, does not exist', async () => {
     expect((await bench.run('catalog', 'refresh', 'gone.json', '--yes')).stderr).toContain('Pass the api.json')
     expect((await bench.run('catalog', 'refresh', '--from', 'ftp://x', '--yes')).stderr).toContain(
       "'ftp://x' must be a URL that begins with https://.",
@@ -226,10 +226,10 @@ describe('a list that is none', () => {
   })
 })
 
-describe('an address', () => {
+describe('a URL', () => {
   const url = () => server.url.replace('/v1', '/api.json')
 
-  test('is read, and asked for nothing but the list', async () => {
+  test('is read, and only the list is requested', async () => {
     await addOpenai('gpt-4o')
     server.script(listed({ openai: { models: { 'gpt-4o': model({ input: 2, output: 8 }) } } }))
     bench.environment.TOLLGATE_FACTS = url()
@@ -244,7 +244,7 @@ describe('an address', () => {
     expect(server.requests[0]?.headers.authorization).toBeUndefined()
   })
 
-  test('that leads elsewhere, fails, or never ends is told as that', async () => {
+  test('that redirects elsewhere, fails, or never ends is an error', async () => {
     server.script(listed('', 301, { location: 'https://elsewhere.example/api.json' }))
     await expect(fetchFacts(url())).rejects.toThrow(
       'redirects to https://elsewhere.example/api.json. If that is right, pass it with --from.',

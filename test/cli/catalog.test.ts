@@ -1,4 +1,4 @@
-/** The catalog command as a user meets it, and which catalogue it takes. */
+/** The catalog command, and which catalog it applies. */
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { forEachTest } from '../support/lifetime.ts'
@@ -15,7 +15,7 @@ models:
 `
 
 describe('catalog validate', () => {
-  test('names every problem of a file with its line, and fails', async () => {
+  test('reports every problem of a file with its line, and fails', async () => {
     await write('mine.yaml', 'version: 1\nupstreams: { a: { dialect: soap } }\nmodels: { x: 5 }\n')
     const { code, stderr } = await bench.run('catalog', 'validate', 'mine.yaml')
     expect(code).toBe(1)
@@ -41,7 +41,7 @@ describe('catalog validate', () => {
     expect(JSON.parse(json.stderr).error.kind).toBe('catalog_invalid')
   })
 
-  test('warns of a variable that is not set, and succeeds', async () => {
+  test('warns of a missing variable, and succeeds', async () => {
     await write('mine.yaml', VALID)
     const { code, stdout, stderr } = await bench.run('catalog', 'validate', 'mine.yaml')
     expect([code, stdout]).toEqual([0, expect.stringContaining('1 upstream, 1 model, 0 aliases')])
@@ -73,10 +73,10 @@ describe('catalog validate', () => {
 describe('catalog apply', () => {
   const apply = async (...argv: string[]) => JSON.parse((await bench.run('catalog', 'apply', '--json', ...argv)).stdout)
 
-  test('takes the built-in catalogue where there is no file, then the file for good', async () => {
+  test('applies the built-in catalog if there is no file, then the file permanently', async () => {
     expect(await apply()).toMatchObject({ origin: 'builtin', path: null, created: 5 })
     await write('mine.yaml', VALID)
-    // Never removed unasked: not even the demo model.
+    // Never removed automatically: not even the demo model.
     expect(await apply('mine.yaml')).toMatchObject({ origin: 'file', created: 3, deleted: 0, kept: { length: 5 } })
     expect(await apply('mine.yaml', '--prune')).toMatchObject({ deleted: 5, kept: [] })
     expect(await bench.run('catalog', 'apply')).toMatchObject({
@@ -85,7 +85,7 @@ describe('catalog apply', () => {
     })
   })
 
-  test('finds the data folder’s catalogue by itself, and says when there is nothing to change', async () => {
+  test('finds the data folder’s catalog automatically, and says if there are no changes', async () => {
     await write('catalog.yaml', VALID)
     expect(await apply()).toMatchObject({ path: join(bench.folder, 'catalog.yaml'), created: 3 })
     expect((await bench.run('catalog', 'apply')).stdout).toContain('no changes')

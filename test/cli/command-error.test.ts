@@ -1,4 +1,4 @@
-/** What a command says of a failure below it: what happened, and what to do. */
+/** Messages of commands for failures below them: what happened, and what to do. */
 import { expect, test } from 'bun:test'
 import { toCommandError } from '../../src/cli/command-error.ts'
 import { ServiceError, type ServiceFailure } from '../../src/domain/service-error.ts'

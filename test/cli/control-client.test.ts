@@ -1,4 +1,4 @@
-/** What a command makes of a server that answers late, otherwise than one of this version would, or not at all. */
+/** Commands with a server that is slow, of another version, or unreachable. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { findServer } from '../../src/cli/control-client.ts'
 import { socketPath } from '../../src/server/protocol.ts'
@@ -19,7 +19,7 @@ afterEach(async () => {
   bench.close()
 })
 
-/** A server that has this one answer to whatever it is asked. */
+/** A server with this one response to every request. */
 function serve(answer: (path: string) => Response | Promise<Response>): void {
   const unlock = takeLock(folder)
   const server = Bun.serve({ unix: socketPath(folder), fetch: ({ url }) => answer(new URL(url).pathname) })
@@ -31,7 +31,7 @@ function serve(answer: (path: string) => Response | Promise<Response>): void {
 }
 const serveJson = (answer: unknown) => serve(() => Response.json(answer))
 
-test('a status is taken as it is, with whatever more another version says', async () => {
+test('a status is accepted with additional fields of another version', async () => {
   serveJson({ ...toStatus(), more: 1 })
   expect(await findServer(folder)).toMatchObject({ kind: 'server', status: toStatus() })
 })
@@ -44,7 +44,7 @@ test.each<[what: string, body: unknown]>([
   expect(await findServer(folder)).toMatchObject({ kind: 'silent', why: expect.stringContaining('restart the server') })
 })
 
-test('a change waits for a server that starts, and is made by it', async () => {
+test('a change waits for a starting server, which applies it', async () => {
   const unlock = takeLock(folder)
   const running = bench.run('admin', 'token', 'create', 'ci')
   await Bun.sleep(100)
@@ -53,7 +53,7 @@ test('a change waits for a server that starts, and is made by it', async () => {
   expect(await running).toMatchObject({ code: 0, stdout: expect.stringMatching(/^sk-tgadm-/) })
 })
 
-test('of a server of another version changes are refused by both names, and what only reads works', async () => {
+test('with a server of another version, changes are refused with both versions, and reading works', async () => {
   await bench.run('admin', 'token', 'create', 'before')
   end = pretendServer(folder, toStatus({ version: '9.9.9' }))
   const refused = await bench.run('admin', 'token', 'create', 'ci')
@@ -80,7 +80,7 @@ test.each([
   ])
 })
 
-test('beside a server that has no admin API on its socket, what only reads goes by the database', async () => {
+test('if the server has no admin API on its socket, read-only commands use the database', async () => {
   await bench.run('admin', 'token', 'create', 'before')
   const unknown = { error: { kind: 'unknown_path', message: 'Invalid URL' } }
   const old = toStatus({ version: '0.0.9' })
@@ -89,7 +89,7 @@ test('beside a server that has no admin API on its socket, what only reads goes 
   expect([code, stdout]).toEqual([0, expect.stringContaining('before')])
 })
 
-test('a plan is made here beside a server of another version, which might take it for a change', async () => {
+test('a plan runs in this process if the server has another version, which might apply it', async () => {
   await bench.run('catalog', 'apply')
   const asked: string[] = []
   const other = toStatus({ version: '9.9.9' })
@@ -117,7 +117,7 @@ test.each([
   }
 })
 
-test('a change beside a server that cannot be asked is refused, and nothing is changed', async () => {
+test("a change is refused if the server can't be reached, and nothing changes", async () => {
   serveJson('ok')
   const { code, stderr } = await bench.run('admin', 'token', 'create', 'ci')
   expect([code, stderr]).toEqual([1, expect.stringMatching(/^error: Can't reach the server: .*No changes made\.\n$/)])

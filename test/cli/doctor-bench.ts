@@ -1,4 +1,4 @@
-/** A data folder with a catalogue, as a server that has stopped leaves it, and `doctor` run on it. For its tests. */
+/** A data folder with a catalog, as a stopped server leaves it, and `doctor` on it. */
 import type { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { chmodSync, copyFileSync, mkdirSync } from 'node:fs'
@@ -26,13 +26,13 @@ export interface Clinic {
   folder: string
   path(...names: string[]): string
   run(...argv: string[]): Promise<Ran>
-  /** Who runs them, and in which environment. */
+  /** User and environment of the checks. */
   bench: Pick<Bench, 'isWatched' | 'answers' | 'environment' | 'piped'>
-  /** Opens the database as another process would. Closed with the clinic. */
+  /** Opens the database as another process. Closed with the bench. */
   database(): Database
-  /** Has a server run on the folder, which says this of itself, and opens credentials in an environment of its own. */
+  /** Simulates a running server on the folder with this status, which decrypts credentials with its own environment. */
   serve(fields?: Partial<Status>, environment?: Record<string, string>): void
-  /** Has another one take its place. */
+  /** Replaces it with another one. */
   restart(fields: Partial<Status>): Promise<void>
   examine(...argv: string[]): Promise<Examined>
   end(): Promise<void>
@@ -78,7 +78,7 @@ export async function openClinic(): Promise<Clinic> {
   await Bun.write(join(bench.folder, 'c.yaml'), CATALOGUE)
   expect((await bench.run('catalog', 'apply', 'c.yaml')).code).toBe(0)
   expect((await bench.run('keys', 'create', '--name', 'dev')).code).toBe(0)
-  // A copy, since the command may not have let go of its own yet.
+  // A copy, since the command may still have its own open.
   const source = openDatabase(databasePath(bench.folder), { busyMs: 0 })
   source.run('PRAGMA wal_checkpoint(TRUNCATE)')
   source.close()

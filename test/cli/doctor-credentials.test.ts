@@ -1,4 +1,4 @@
-/** What `doctor` says of credentials that were typed in. */
+/** Checks of stored credentials by `doctor`. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { editUpstream } from '../../src/catalog/edit-upstream.ts'
@@ -24,11 +24,11 @@ async function typeIn(environment: Record<string, string> = {}): Promise<void> {
   await editUpstream(deps, 'keyed', { apiKey: SECRET }, { actor: 'test', nowMs: NOW })
 }
 
-test('nothing is said where none was typed in', async () => {
+test('without a stored credential there is no check', async () => {
   expect((await clinic.examine()).of('credentials')).toBe('')
 })
 
-test('one that opens is well, and ready for a server of this user', async () => {
+test('one that can be decrypted is ok, and usable by a server of this user', async () => {
   await typeIn()
   const { of, troubles } = await clinic.examine()
   expect(of('credentials')).toStartWith('ok: 1 stored credential, encrypted with')
@@ -40,7 +40,7 @@ test('one that opens is well, and ready for a server of this user', async () => 
   })
 })
 
-test('one that does not open is a problem, although a server still has it', async () => {
+test("one that can't be decrypted is a problem, even if a server still has it", async () => {
   await typeIn()
   clinic.serve({ upstreams: [toUpstreamStatus('here'), toUpstreamStatus('keyed')] })
   for (const [spoil, words] of [
@@ -59,7 +59,7 @@ test('one that does not open is a problem, although a server still has it', asyn
   }
 })
 
-test('a new secret is made by a command, of which nothing is printed', async () => {
+test('a command creates a new secret, which is not printed', async () => {
   await typeIn()
   const before = readFileSync(clinic.path('secret'), 'utf8')
   const { code, stdout, stderr } = await clinic.run('secret', 'rotate')
@@ -76,7 +76,7 @@ test('without a stored credential, rotation fails before its note about backups'
   expect(await clinic.run('secret', 'rotate')).toEqual({ code: 1, stdout: '', stderr })
 })
 
-test('at a terminal a secret is replaced once somebody has read what to keep first, and said yes', async () => {
+test('at a terminal, a secret is replaced after a warning and a confirmation', async () => {
   await typeIn()
   const read = () => readFileSync(clinic.path('secret'), 'utf8')
   const before = read()
@@ -95,9 +95,9 @@ test('at a terminal a secret is replaced once somebody has read what to keep fir
 const SERVICE = { TOLLGATE_SECRET: 'the secret of the service, 32 characters or more' }
 const OTHER = { TOLLGATE_SECRET: 'another secret of this shell, 32 characters or more' }
 
-test('what the running server opens by a variable of its own is well, whatever this environment has', async () => {
+test('a credential that the running server can decrypt with its own variable is ok, whatever this environment has', async () => {
   await typeIn(SERVICE)
-  // Nobody knows of it, and it is no problem.
+  // This environment lacks the key, which is no problem.
   expect((await clinic.examine()).of('credentials')).toStartWith("warning: 1 stored credential can't be decrypted here")
   clinic.serve({ upstreams }, SERVICE)
   for (const environment of [{}, OTHER]) {
@@ -109,7 +109,7 @@ test('what the running server opens by a variable of its own is well, whatever t
 
 const upstreams = [toUpstreamStatus('here'), toUpstreamStatus('keyed')]
 
-describe('a key that is typed in', () => {
+describe('a typed key', () => {
   const edit = (environment: Record<string, string> = {}) => {
     clinic.bench.environment = environment
     clinic.bench.piped = `${SECRET}-anew`
@@ -133,7 +133,7 @@ describe('a key that is typed in', () => {
     expect(problems).toEqual([])
   })
 
-  test('is not sealed anew where nothing here opens what is sealed already, until a server says that it cannot either', async () => {
+  test('is not re-encrypted if neither this environment nor the server can decrypt existing credentials', async () => {
     await typeIn(SERVICE)
     for (const environment of [{}, OTHER])
       expect(await edit(environment)).toMatchObject({

@@ -1,4 +1,4 @@
-/** What `doctor` makes of what a running server says of itself, its upstreams and its models. */
+/** Checks of a running server's status, upstreams, and models by `doctor`. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { checkTransport } from '../../src/cli/doctor/server.ts'
 import type { UpstreamStatus } from '../../src/documents/upstream.ts'
@@ -69,7 +69,7 @@ describe('an upstream', () => {
   }
   const down = toUpstreamStatus('here', { state: 'down', reason: 'connection refused', last_error })
 
-  test('that is down is a warning while another model can be asked', async () => {
+  test('that is down is a warning while another model is available', async () => {
     clinic.serve({ upstreams: [down, toUpstreamStatus('keyed')] })
     const { code, troubles, of } = await clinic.examine()
     expect(code).toBe(0)
@@ -80,7 +80,7 @@ describe('an upstream', () => {
     expect(of('models')).toStartWith('ok: 2 of 3 models')
   })
 
-  test('that is down with all the others is a problem: nothing can be asked', async () => {
+  test('that is down with all others is a problem: no model is available', async () => {
     const reason = 'the variable KEYED is not set on the server'
     const keyless = toUpstreamStatus('keyed', { state: 'not_ready', reason, credential: 'not_set' })
     clinic.serve({ upstreams: [down, keyless] })
@@ -115,7 +115,7 @@ describe('an upstream', () => {
     expect(of('models')).toBe('ok: 3 of 3 models ready.')
   })
 
-  test('that refuses its credential is a warning, and so is a model with no other upstream', async () => {
+  test('that refuses its credential is a warning, as is a model with no other upstream', async () => {
     const reason = 'returned 401: missing or invalid api_key'
     const refused = (id: string) => toUpstreamStatus(id, { state: 'refused', reason })
     clinic.serve({ upstreams: [refused('here'), toUpstreamStatus('keyed')] })
@@ -128,7 +128,7 @@ describe('an upstream', () => {
     })
   })
 
-  test('one of whose credentials is left out is a warning that names which, why, and until when', async () => {
+  test('with a suspended credential is a warning that names which, why, and until when', async () => {
     const one = { number: 1, from: 'variable', name: 'ONE', status: 'set', reason: null, retry_in_ms: null } as const
     const reason = 'returned 402: payment required on the provider account, or quota exceeded'
     const two = { ...one, number: 2, name: 'TWO', status: 'suspended', reason, retry_in_ms: 250_000 } as const
@@ -139,7 +139,7 @@ describe('an upstream', () => {
     expect((await clinic.run('upstreams', 'list')).stdout).toMatch(/keyed +healthy +1 of 2 in use/)
   })
 
-  test('that is degraded, or one of whose models is refused, is a warning, and can be asked', async () => {
+  test('that is degraded, or whose model is refused, is a warning, and can still be called', async () => {
     const degraded = toUpstreamStatus('here', { state: 'degraded', reason: '/models returned 503' })
     const refused: UpstreamStatus['targets'] = [
       { ...target, breaker: 'closed', failures_in_a_row: 0, retry_in_ms: null, reason: 'returned 404' },
@@ -153,14 +153,14 @@ describe('an upstream', () => {
     ])
   })
 
-  test('that has recovered is healthy, and its last error is told', async () => {
+  test('that has recovered is healthy, and its last error is shown', async () => {
     clinic.serve({ upstreams: [toUpstreamStatus('here', { last_error }), toUpstreamStatus('keyed')] })
     const { troubles, of } = await clinic.examine()
     expect(troubles).toEqual([])
     expect(of('upstream here')).toBe('ok: Healthy. Last error: connection refused (4 s ago).')
   })
 
-  test('cannot command the terminal with what it says', async () => {
+  test('cannot control the terminal with its messages', async () => {
     const message = 'bad\u001b[2J\nok       all is well'
     clinic.serve({
       upstreams: [toUpstreamStatus('here', { last_error: { message, at_ms: NOW } }), toUpstreamStatus('keyed')],
@@ -170,7 +170,7 @@ describe('an upstream', () => {
   })
 })
 
-test('what goes by `fetch` is told, with how much of it at a time', () => {
+test('upstreams called with `fetch` are reported, with their concurrency limit', () => {
   const { upstream } = toTarget()
   const byFetch = { ...upstream, options: { ...upstream.options, transport: 'fetch' as const } }
   expect(checkTransport([upstream], {})).toEqual([])

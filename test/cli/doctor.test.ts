@@ -1,4 +1,4 @@
-/** `doctor` as a user meets it: in every state an installation may be in, without ever changing one. */
+/** `doctor` in every state of an installation, without ever changing one. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import {
   chmodSync,
@@ -36,7 +36,7 @@ const database = () => databasePath(clinic.folder)
 const MEASURED = { usedBytes: 1, reusableBytes: 0, freeBytes: 1e12 }
 const UPSTREAMS = [toUpstreamStatus('here'), toUpstreamStatus('keyed')]
 
-describe('where all is well', () => {
+describe('a healthy installation', () => {
   test('every line says ok while the server runs', async () => {
     clinic.serve({ upstreams: UPSTREAMS, in_flight: 3, started_ms: NOW - 7_200_000 })
     const { code, troubles, of } = await clinic.examine()
@@ -50,7 +50,7 @@ describe('where all is well', () => {
     expect(stdout).toContain('tollgate ledger verify')
   })
 
-  test('requests that may have cost more than is on record are told of for thirty days, with their models', async () => {
+  test('requests that may have cost more than recorded are reported for thirty days, with their models', async () => {
     const DAY = 24 * HOUR
     const made = (daysAgo: number, model: string, unpriced: number) =>
       settling(toSettled(toOpen({ createdMs: NOW - daysAgo * DAY, model }), { unpriced }))
@@ -64,7 +64,7 @@ describe('where all is well', () => {
     )
   })
 
-  test('models of a wildcard and hidden ones are looked at like any other', async () => {
+  test('models of a wildcard and unlisted ones are checked like others', async () => {
     clinic
       .database()
       .run(
@@ -74,7 +74,7 @@ describe('where all is well', () => {
     expect((await clinic.examine()).of('models')).toBe('ok: 3 of 3 models ready.')
   })
 
-  test('a backup says how old it is, scheduled or not', async () => {
+  test("a backup's age is shown, scheduled or not", async () => {
     clinic.serve({ upstreams: UPSTREAMS })
     expect((await clinic.examine()).of('backup')).toStartWith('ok: No backups scheduled')
     mkdirSync(clinic.path('backups'), { mode: 0o700 })
@@ -91,7 +91,7 @@ describe('where all is well', () => {
     )
   })
 
-  test('there are only warnings while it is stopped', async () => {
+  test('there are only warnings while the server is stopped', async () => {
     const { code, troubles, of } = await clinic.examine()
     expect({ code, troubles }).toEqual({
       code: 0,
@@ -104,7 +104,7 @@ describe('where all is well', () => {
     expect(of('models')).toStartWith('ok: 1 of 3 models ready.')
   })
 
-  test('room is told of: what is free, what the folder takes, and whether that is much of its budget', async () => {
+  test('disk space is shown: free, used by the folder, and as a share of its budget', async () => {
     expect((await clinic.examine()).of('disk')).toMatch(/^ok: .* GiB free .* which uses \d.*\.$/)
     clinic.serve({ upstreams: UPSTREAMS, disk: toDiskState(MEASURED, 64 * 1024 ** 2) })
     expect((await clinic.examine()).of('disk')).toMatch(/^ok: .* of 64\.0 MiB \(--disk-budget\)/)
@@ -113,7 +113,7 @@ describe('where all is well', () => {
     expect((await clinic.examine()).of('disk')).toMatch(/^warning: .*, raise --disk-budget, or lower the retention/)
   })
 
-  test.each(['stopped', 'running'])('nothing is made or changed: %s', async (state) => {
+  test.each(['stopped', 'running'])('nothing is created or changed: %s', async (state) => {
     if (state === 'running') {
       clinic.database().run("INSERT INTO settings VALUES ('x', 'y', 0)")
       clinic.serve({ upstreams: UPSTREAMS })
@@ -124,7 +124,7 @@ describe('where all is well', () => {
         .map((name) => {
           const path = clinic.path(name)
           const { mode, mtimeMs } = statSync(path)
-          // The shared memory of those who have a database open changes with every reader.
+          // The shared memory of a database changes with every reader.
           return name.endsWith('-shm') ? [name, mode] : [name, mode, mtimeMs, name.endsWith('.sock') || digest(path)]
         })
     const before = picture()
@@ -137,7 +137,7 @@ describe('where all is well', () => {
 const digest = (path: string) => Bun.hash(readFileSync(path))
 
 describe('the data folder', () => {
-  test('that is not there is a problem, and still not there afterwards', async () => {
+  test('that is missing is a problem, and is not created', async () => {
     const { code, troubles } = await clinic.examine('--data', clinic.path('nowhere'))
     expect([code, troubles]).toEqual([1, [expect.stringContaining('Start the server once (tollgate serve --data')]])
     expect(existsSync(clinic.path('nowhere'))).toBe(false)
@@ -157,7 +157,7 @@ describe('the data folder', () => {
     expect(readdirSync(clinic.path('empty'))).toEqual([])
   })
 
-  test('that is open to others is a warning that names what is', async () => {
+  test('that others can read is a warning that names the files', async () => {
     chmodSync(clinic.folder, 0o755)
     chmodSync(database(), 0o644)
     mkdirSync(clinic.path('journal'), { mode: 0o700 })
@@ -170,7 +170,7 @@ describe('the data folder', () => {
     )
   })
 
-  test('is looked at for the files that bring commands and the lock of the secret, too; a link has the rights of its target', async () => {
+  test("is also checked for files with commands and the lock of the secret; a link has its target's permissions", async () => {
     const shared = ['models.d/own.yaml', 'engines/b1.json', 'secret.lock']
     for (const folder of ['models.d', 'engines', 'engines/b1']) mkdirSync(clinic.path(folder), { mode: 0o700 })
     symlinkSync(clinic.path('engines/b1'), clinic.path('engines/current'))
@@ -182,14 +182,14 @@ describe('the data folder', () => {
     )
   })
 
-  test.skipIf(process.getuid?.() !== 0)('whose files belong to somebody else is told so', async () => {
+  test.skipIf(process.getuid?.() !== 0)('with files of another user is reported', async () => {
     chownSync(clinic.path('tollgate.db'), 12_345, 12_345)
     expect((await clinic.examine()).of('permissions')).toBe(
       `warning: Another user owns tollgate.db, so the server may fail. Fix: chown -R 0:0 ${clinic.folder}`,
     )
   })
 
-  test('that cannot be written is a problem, and is looked at all the same', async () => {
+  test("that can't be written is a problem, and other checks still run", async () => {
     chmodSync(clinic.folder, 0o500)
     const { of } = await clinic.examine()
     expect(of('data_folder')).toMatch(/^problem: This user can't write to /)
@@ -209,7 +209,7 @@ describe('the database', () => {
     expect(of('server')).toStartWith('warning: ')
   })
 
-  test('that another process keeps locked is told so', async () => {
+  test('that another process has locked is reported', async () => {
     const other = clinic.database()
     other.run('PRAGMA locking_mode = EXCLUSIVE')
     other.run("INSERT INTO settings VALUES ('x', 'y', 0)")
@@ -230,7 +230,7 @@ describe('the database', () => {
     expect(of('schema')).toMatch(expected)
   })
 
-  test('whose newest row is yet to come points at the clock', async () => {
+  test('whose newest row is in the future suggests a wrong clock', async () => {
     const commit = (createdMs: number) => createLedgerWriter(clinic.database()).apply([opening(toOpen({ createdMs }))])
     commit(NOW + 30_000)
     expect((await clinic.examine()).of('clock')).toStartWith('ok: ')
@@ -239,7 +239,7 @@ describe('the database', () => {
   })
 })
 
-test('a file of the catalogue is told of: applied, yet to be, or such that no server starts with it', async () => {
+test('a catalog file is reported: applied, not yet applied, or invalid for a start', async () => {
   const path = clinic.path('catalog.yaml')
   const found = async () => (await clinic.examine()).of('catalog_file')
   expect(await found()).toBe('')
@@ -261,7 +261,7 @@ describe('the journal', () => {
   }
   const line = () => toRecordLine(opening(toOpen()))
 
-  test('with rows of a server that is gone is a warning, and with rejected ones a problem', async () => {
+  test('with rows of an earlier server is a warning, and with rejected ones a problem', async () => {
     const applied = opening(toOpen())
     createLedgerWriter(clinic.database()).apply([applied])
     leave('journal', 'dead-1.log', `${line()}${line()}${toRecordLine(applied)}\0\0\0`)
@@ -275,13 +275,13 @@ describe('the journal', () => {
     expect(of('journal')).toContain('problem: spool/dead.rejected holds ledger rows')
   })
 
-  test('with rows of the running server is well', async () => {
+  test('with rows of the running server is ok', async () => {
     leave('journal', 'alive-1.log', line())
     clinic.serve({ instance: 'alive', upstreams: UPSTREAMS })
     expect((await clinic.examine()).troubles).toEqual([])
   })
 
-  test('is not blamed on a server that cannot be asked', async () => {
+  test("is not reported for a server that can't be reached", async () => {
     clinic.database().run("INSERT INTO instances VALUES ('alive', 1, 0, 0)")
     leave('journal', 'alive-1.log', line())
     clinic.serve()

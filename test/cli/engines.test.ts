@@ -1,4 +1,4 @@
-/** `tollgate engines install | list`: what becomes of an archive, what stays where it is no good, and which engine is used. */
+/** `tollgate engines install | list`: unpacking archives, keeping working builds, and selecting the engine. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import {
   chownSync,
@@ -48,7 +48,7 @@ const runCurrent = () =>
   Bun.spawnSync([join(bench.folder, 'engines/current/llama-server'), '--version']).stderr.toString()
 
 describe('engines install', () => {
-  test('unpacks, tries and uses a build, and keeps the one before', async () => {
+  test('unpacks, tests, and uses a build, and keeps the previous one', async () => {
     const first = pack('one.tar.gz', makeTarGz([SERVER('1')]))
     const { code, stdout } = await install(...first)
     expect([code, stdout]).toEqual([0, expect.stringContaining('llama-server 1 (abc)')])
@@ -58,14 +58,14 @@ describe('engines install', () => {
     expect(await versions()).toEqual(['1 (abc)', '2 (abc), in use'])
     expect((await install(...pack('three.tar.gz', makeTarGz([SERVER('3')])))).code).toBe(0)
     expect(await versions()).toEqual(['2 (abc)', '3 (abc), in use'])
-    // A folder and a note each, and the link.
+    // A folder and a note for each, and the link.
     expect(readdirSync(join(bench.folder, 'engines'))).toHaveLength(5)
     await install(...pack('two.tgz', makeTarGz([SERVER('2')])))
     expect(await versions()).toEqual(['2 (abc), in use', '3 (abc)'])
     expect((await list()).used).toBe(join(bench.folder, 'engines/current/llama-server'))
   })
 
-  test('unpacks anew what was changed since, and runs no program that a note leads to', async () => {
+  test('unpacks again after changes, and runs no program that a note refers to', async () => {
     const words = pack('one.tar.gz', makeTarGz([SERVER('1')]))
     await install(...words)
     const engines = join(bench.folder, 'engines')
@@ -90,8 +90,8 @@ describe('engines install', () => {
     expect(readdirSync(engines)).toHaveLength(3)
   })
 
-  // Only root gives files away.
-  test.if(process.getuid?.() === 0)('gives away nothing that a link of the folder leads to', async () => {
+  // Only root can change owners.
+  test.if(process.getuid?.() === 0)("doesn't change the owner of a link's target", async () => {
     const others = join(bench.folder, 'others')
     for (const path of [others, join(bench.folder, 'engines')]) mkdirSync(path)
     writeFileSync(join(others, 'file'), '')
@@ -122,13 +122,13 @@ describe('engines install', () => {
     expect(existsSync(join(bench.folder, 'evil'))).toBe(false)
   })
 
-  test('does not wait for what a build leaves running when it is asked for its version', async () => {
+  test('does not wait for processes that a build leaves running after its version check', async () => {
     const leaving = `${SERVER('1').content?.replace('exit 0', '{ sleep 1000 & } && exit 0')}`
     const { code, stdout } = await install(...pack('one.tar.gz', makeTarGz([{ ...SERVER('1'), content: leaving }])))
     expect([code, stdout]).toEqual([0, expect.stringContaining('llama-server 1 (abc)')])
   })
 
-  test('unpacks nothing of a file that is not the one that was meant', async () => {
+  test('unpacks nothing from a file with another digest', async () => {
     const [from = '', name = ''] = pack('one.tar.gz', makeTarGz([SERVER('1')]))
     const wrong = await install(from, name, '--sha256', '0'.repeat(64))
     expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('Checksum mismatch for ')])
@@ -138,13 +138,13 @@ describe('engines install', () => {
     expect((await install('--from', 'none.tar.gz', '--sha256', '0'.repeat(64))).stderr).toContain('File not found: ')
   })
 
-  test('knows no build by itself, and says what to do', async () => {
+  test('needs a source, and says what to do', async () => {
     const { code, stderr } = await install()
     expect([code, stderr]).toEqual([2, expect.stringContaining('--from and --sha256 are required.')])
   })
 })
 
-test('engines list says what is used, and where there is none', async () => {
+test('engines list shows the engine in use, and says if there is none', async () => {
   expect((await bench.run('engines', 'list')).stderr).toContain('llama-server is not installed')
   await install(...pack('one.tar.gz', makeTarGz([SERVER('1')])))
   expect((await bench.run('engines', 'list')).stdout).toMatch(/one-[0-9a-f]{8} +1 \(abc\) .+ in use/)

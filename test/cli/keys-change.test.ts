@@ -1,4 +1,4 @@
-/** Keys that are there: shown, changed and given a new secret, as a user meets it. */
+/** Existing keys: shown, edited, and rotated. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { forEachTest } from '../support/lifetime.ts'
 import { createBench } from './run.ts'
@@ -14,7 +14,7 @@ beforeEach(async () => {
 const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '--json')).stdout)
 
 describe('keys show', () => {
-  test('tells all that is known, a line each, and fits a terminal', async () => {
+  test('shows all fields, one per line, and fits a terminal', async () => {
     await bench.run(
       ...['keys', 'edit', 'dev', '--team', 'Blue', '--metadata', 'owner=ann', '--expires', '90d', '--scope', 'local'],
       ...Array.from({ length: 12 }, (_, i) => ['--model', `provider-${i}/some-model-*`]).flat(),
@@ -32,7 +32,7 @@ describe('keys show', () => {
     expect(stdout).not.toContain(secret)
   })
 
-  test('has the same fields with --json as the list, of a key that was revoked, too', async () => {
+  test('has the same fields with --json as the list, also for a revoked key', async () => {
     await bench.run('keys', 'revoke', 'dev')
     const { keys } = await json('keys', 'list', '--all')
     const shown = await json('keys', 'show', id)
@@ -44,7 +44,7 @@ describe('keys show', () => {
 })
 
 describe('keys edit', () => {
-  test('says what was and what is, and nothing of what stays', async () => {
+  test('shows old and new values, and no unchanged fields', async () => {
     const edited = await bench.run('keys', 'edit', 'dev', '--rpm', '120', '--budget', 'none', '--name', 'new')
     expect(edited).toEqual({
       code: 0,
@@ -59,7 +59,7 @@ describe('keys edit', () => {
     expect(again.stdout).toBe(`No changes to key ${id.slice(-8)} (new).\n`)
   })
 
-  test('takes away by the word none whatever can be taken away', async () => {
+  test('removes any optional value with the word none', async () => {
     const made = await json('keys', 'show', 'dev')
     const all = {
       ...{ '--model': 'a/*', '--allow-ip': '::1', '--team': 'Blue', '--rpm': '1', '--tpm': '2', '--concurrency': '3' },
@@ -82,7 +82,7 @@ describe('keys edit', () => {
     expect(await json('keys', 'edit', id, '--rpm', '60', '--budget', '20/month')).toMatchObject(made)
   })
 
-  test('warns of a model list that allows nothing once the change is made', async () => {
+  test('warns of a model list that allows nothing after the change', async () => {
     const { code, stderr } = await bench.run('keys', 'edit', 'dev', '--model', 'openia/*')
     expect([code, stderr]).toEqual([0, expect.stringMatching(/^warning: the pattern 'openia\/\*' matches none/)])
     expect((await bench.run('keys', 'edit', 'dev', '--rpm', '7')).stderr).toBe('')
@@ -114,7 +114,7 @@ describe('keys edit', () => {
     expect(await json('keys', 'list')).toEqual(before)
   })
 
-  test('does not bring a revoked key back', async () => {
+  test('does not reactivate a revoked key', async () => {
     await bench.run('keys', 'revoke', 'dev')
     for (const command of ['edit', 'rotate'])
       expect((await bench.run('keys', command, 'dev', ...(command === 'edit' ? ['--rpm', '1'] : []))).stderr).toMatch(
@@ -123,13 +123,13 @@ describe('keys edit', () => {
   })
 })
 
-test('what a name does to a terminal is not done by an error that has it', async () => {
+test("an error with a name can't control the terminal", async () => {
   const { code, stderr } = await bench.run('keys', 'show', 'a\u001b[2Jb')
   expect([code, stderr]).toEqual([1, expect.stringContaining("There is no key 'a?[2Jb'")])
 })
 
 describe('keys rotate', () => {
-  test('prints the new secret once, alone on its line, and says until when the old one works', async () => {
+  test('prints the new secret once, on its own line, and says until when the old one works', async () => {
     const { code, stdout, stderr } = await bench.run('keys', 'rotate', 'dev')
     expect([code, stdout]).toEqual([0, expect.stringMatching(/^sk-tg-[A-Za-z0-9]{38}\n$/)])
     expect(stderr).toStartWith(`Rotated key ${id.slice(-8)} (dev). The old secret works until 2026-11-22 00:00 UTC`)
@@ -141,25 +141,25 @@ describe('keys rotate', () => {
     )
     expect(shown).toContain(`  key          sk-tg-…${stdout.trim().slice(-4)}, created 2026-11-21 00:00 UTC\n`)
     expect((await bench.run('keys', 'list')).stdout).toContain(`…${secret.slice(-4)} …${stdout.trim().slice(-4)}`)
-    // Either names the key.
+    // Either secret identifies the key.
     expect((await bench.run('keys', 'revoke', stdout.trim())).code).toBe(1)
     expect((await bench.run('keys', 'revoke', secret.slice(-4))).stdout).toStartWith('Revoked key ')
   })
 
-  test('with --overlap 0 says that the old one has ended, and no more', async () => {
+  test('with --overlap 0 only says that the old one has ended', async () => {
     const { stderr } = await bench.run('keys', 'rotate', 'dev', '--overlap', '0')
     const what = `Rotated key ${id.slice(-8)} (dev). The old secret no longer works.`
     expect(stderr).toBe(`${what}\nSave the new secret now; it won't be shown again:\n`)
   })
 
-  test('leaves an old secret that can be ended from then on', async () => {
+  test('leaves an old secret that can be ended later', async () => {
     await bench.run('keys', 'rotate', 'dev')
     const end = async () => (await bench.run('keys', 'end-overlap', 'dev')).stdout
     expect(await end()).toBe(`Ended 1 old secret of key ${id.slice(-8)} (dev).\n`)
     expect(await end()).toBe(`Key ${id.slice(-8)} (dev) has no old secret that still works.\n`)
   })
 
-  test('with --json has the secret where `keys create` has it', async () => {
+  test('with --json has the secret in the same field as `keys create`', async () => {
     const rotated = await json('keys', 'rotate', 'dev', '--overlap', '0')
     expect(rotated.key).toMatch(/^sk-tg-[A-Za-z0-9]{38}$/)
     expect(rotated).toMatchObject({ id, name: 'dev', status: 'active' })
@@ -170,7 +170,7 @@ describe('keys rotate', () => {
     ])
   })
 
-  test.each(['soon', '1', '366d', ''])('is told of the overlap %p', async (overlap) => {
+  test.each(['soon', '1', '366d', ''])('rejects the overlap %p', async (overlap) => {
     const { code, stderr } = await bench.run('keys', 'rotate', 'dev', '--overlap', overlap)
     expect([code, stderr]).toEqual([
       2,

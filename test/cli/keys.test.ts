@@ -1,4 +1,4 @@
-/** The keys command as a user meets it. */
+/** The keys command. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { inviteAdmin } from '../../src/identity/admins.ts'
 import { createKey } from '../../src/keys/service.ts'
@@ -12,7 +12,7 @@ import { createBench } from './run.ts'
 const bench = forEachTest(createBench)
 
 describe('keys create', () => {
-  test('prints the key once, alone on its line', async () => {
+  test('prints the key once, on its own line', async () => {
     const { code, stdout, stderr } = await bench.run('keys', 'create', '--name', 'dev')
     expect(code).toBe(0)
     expect(stdout).toMatch(/^sk-tg-[A-Za-z0-9]{38}\n$/)
@@ -51,7 +51,7 @@ describe('keys create', () => {
   })
 })
 
-test('a key that a member has made for themselves is told to be theirs', async () => {
+test("a member's own key is shown with its owner", async () => {
   await bench.run('teams', 'create', '--name', 'research')
   await bench.run('keys', 'create', '--name', 'dev')
   const by = { actor: 'test', nowMs: Date.UTC(2026, 10, 21) }
@@ -97,7 +97,7 @@ aliases: { fast: openai/gpt-4o }
     expect(stderr).toMatch(sentence)
   })
 
-  test('that allows what nobody lists is none to warn of, but for a key of local scope', async () => {
+  test('without a match is a warning, except for a key of local scope', async () => {
     const create = (name: string) => ['keys', 'create', '--name', name, '--model', 'openai/*']
     expect((await bench.run(...create('a'))).stderr).not.toContain('warning')
     expect((await bench.run(...create('b'), '--scope', 'local')).stderr).toContain(
@@ -108,7 +108,7 @@ aliases: { fast: openai/gpt-4o }
 })
 
 describe('keys list', () => {
-  test('fits a terminal of 80 columns, whatever a key may do', async () => {
+  test('fits a terminal of 80 columns, whatever a key allows', async () => {
     const models = Array.from({ length: 12 }, (_, i) => ['--model', `provider-${i}/some-model-*`]).flat()
     await bench.run('teams', 'create', '--name', 'Blue')
     await bench.run(
@@ -124,7 +124,7 @@ describe('keys list', () => {
 })
 
 describe('keys revoke', () => {
-  test('takes a name, or some digits of an id as the list shows them', async () => {
+  test('accepts a name, or some digits of an ID as listed', async () => {
     const { id } = JSON.parse((await bench.run('keys', 'create', '--name', 'one', '--json')).stdout)
     await bench.run('keys', 'create', '--name', 'two')
     expect((await bench.run('keys', 'revoke', id.slice(-5))).code).toBe(1)
@@ -132,21 +132,21 @@ describe('keys revoke', () => {
     expect((await bench.run('keys', 'revoke', 'two')).stdout).toContain('(two).')
   })
 
-  test('makes its name free for another key; until then no two have the same', async () => {
+  test('frees its name for another key; until then names are unique', async () => {
     await bench.run('keys', 'create', '--name', 'dev')
     const { code, stderr } = await bench.run('keys', 'create', '--name', 'dev')
     expect(code).toBe(1)
     expect(stderr).toMatch(/^error: A key named 'dev' already exists \([0-9a-f]{8}\). Choose another name/)
     await bench.run('keys', 'revoke', 'dev')
     expect((await bench.run('keys', 'create', '--name', 'dev')).code).toBe(0)
-    // Now the name means the one that is in force.
+    // Now the name means the active one.
     expect((await bench.run('keys', 'revoke', 'dev')).stdout).toStartWith('Revoked key ')
     expect((await bench.run('keys', 'revoke', 'dev')).stderr).toMatch(
       /'dev' matches 2 keys: [0-9a-f]{32}, [0-9a-f]{32}/,
     )
   })
 
-  test('takes the key out of the list, but for --all, and may be said twice', async () => {
+  test('removes the key from the list, except with --all, and may be repeated', async () => {
     const { id } = JSON.parse((await bench.run('keys', 'create', '--name', 'dev', '--json')).stdout)
     expect((await bench.run('keys', 'revoke', id)).stdout).toStartWith('Revoked key ')
     expect((await bench.run('keys', 'revoke', id)).stdout).toContain('is already revoked.')
@@ -157,7 +157,7 @@ describe('keys revoke', () => {
   })
 })
 
-describe('wrong words', () => {
+describe('invalid options', () => {
   const scenarios: [string, string[], number, RegExp][] = [
     ['an unknown command', ['kyes'], 2, /unknown command 'kyes'.*Did you mean keys/],
     ['an unknown subcommand', ['keys', 'drop'], 2, /unknown command 'drop'.*`tollgate keys --help`/],
@@ -194,7 +194,7 @@ describe('wrong words', () => {
     ['a folder without a database', ['keys', 'list', '--data', 'nowhere'], 1, /No Tollgate database.*tollgate serve/],
   ]
   for (const [name, argv, code, sentence] of scenarios) {
-    test(`are told: ${name}`, async () => {
+    test(`are rejected: ${name}`, async () => {
       const plain = await bench.run(...argv)
       expect(plain).toMatchObject({ code, stdout: '' })
       expect(plain.stderr).toMatch(/^error: [^\n]+\n$/)
@@ -204,7 +204,7 @@ describe('wrong words', () => {
     })
   }
 
-  test('are answered with help where nothing was asked for', async () => {
+  test('without a subcommand print help', async () => {
     expect(await bench.run()).toMatchObject({ code: 2, stdout: '' })
     expect((await bench.run('--help')).stdout).toContain('Usage: tollgate')
   })

@@ -1,4 +1,4 @@
-/** `tollgate launch`, up to the program that it starts: what that is told, and what becomes of its key. */
+/** `tollgate launch`: settings of the started program, and the end of its key. */
 import { beforeEach, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ beforeEach(async () => {
 const launch = (...argv: string[]) => bench.run('launch', '--data', gateway.app.dataFolder, ...argv)
 const allKeys = async (): Promise<MadeKey[]> =>
   JSON.parse((await bench.run('keys', 'list', '--data', gateway.app.dataFolder, '--all', '--json')).stdout).keys
-/** The keys that were made since the last look. */
+/** Keys created since the last call. */
 const known = new Set<string>()
 const newKeys = async () => {
   const made = (await allKeys()).filter(({ id }) => !known.has(id))
@@ -32,7 +32,7 @@ const newKeys = async () => {
 }
 const started = () => bench.programs.ran.at(-1)
 
-test('an agent gets the address, a model and a key of its own, which ends when it does', async () => {
+test('an agent gets the URL, a model, and its own key, which is revoked when it exits', async () => {
   bench.environment = { ANTHROPIC_API_KEY: 'sk-ant-another', CLAUDE_CODE_USE_FOUNDRY: '1', HOME: '/home/ann' }
   bench.programs.code = 3
   const ran = await launch('claude', '--model', 'acme/large', '--budget', '5/day', '--', '-p', 'Hello')
@@ -53,7 +53,7 @@ test('an agent gets the address, a model and a key of its own, which ends when i
   expect(environment.ANTHROPIC_AUTH_TOKEN).toEndWith(made?.last_four ?? '?')
 })
 
-test('--print tells a shell the same, and keeps the key', async () => {
+test('--print prints the same for a shell, and keeps the key', async () => {
   const { code, stdout, stderr } = await launch('codex', '--model', 'acme/large', '--print', '--', 'exec', "it's on")
   expect(code).toBe(0)
   const [made] = await newKeys()
@@ -67,7 +67,7 @@ test('--print tells a shell the same, and keeps the key', async () => {
   expect(bench.programs.ran).toEqual([])
 })
 
-test('a key that there is makes none', async () => {
+test('with an existing key, none is created', async () => {
   const key = gateway.app.key()
   await launch('aider', '--model', 'fast', '--key', key)
   expect(started()).toMatchObject({
@@ -77,7 +77,7 @@ test('a key that there is makes none', async () => {
   expect(await newKeys()).toHaveLength(1)
 })
 
-test('gemini gets an address, a key, a model, and settings that name how it signs in', async () => {
+test('gemini gets a URL, a key, a model, and settings that name how to sign in', async () => {
   await launch('gemini', '--model', 'acme/large', '--', '-p', 'Hello')
   const environment = started()?.environment as Record<string, string>
   expect(environment).toMatchObject({
@@ -88,12 +88,12 @@ test('gemini gets an address, a key, a model, and settings that name how it sign
   expect(JSON.parse(file)).toEqual({ security: { auth: { selectedType: 'gemini-api-key' } } })
 })
 
-test('llm reads its models from a folder of its own', async () => {
+test('llm reads its models from a separate folder', async () => {
   await launch('llm', '--model', 'acme/large', '--', 'Hello')
   const environment = started()?.environment as Record<string, string>
   const file = readFileSync(join(environment.LLM_USER_PATH ?? '', 'extra-openai-models.yaml'), 'utf8')
   expect(JSON.parse(file)).toMatchObject([
-    // Of a model with an address it sends a key only where the key has a name.
+    // For a model with a URL, it only sends a key if the key has a name.
     { model_id: 'acme/large', api_base: gateway.app.baseUrl, api_key_name: 'openai' },
   ])
   expect(file).not.toContain('sk-tg-')
@@ -112,7 +112,7 @@ test.each([
   expect(await newKeys()).toEqual([])
 })
 
-test('an agent that is not installed leaves no key in force, and a word how it gets there', async () => {
+test('an agent that is not installed leaves no active key, and the error says how to install it', async () => {
   bench.programs.code = null
   const { code, stderr } = await launch('claude', '--model', 'acme/large')
   expect(code).toBe(1)
@@ -120,7 +120,7 @@ test('an agent that is not installed leaves no key in force, and a word how it g
   expect(await newKeys()).toMatchObject([{ status: 'revoked' }])
 })
 
-test('a program ends with its own code, or with that of the signal that ended it', async () => {
+test("a program's exit code is kept, or that of the signal that ended it", async () => {
   const { PATH } = process.env
   expect(await runProgramAs('sh', ['-c', 'exit 7'], { PATH })).toBe(7)
   expect(await runProgramAs('sh', ['-c', 'kill -TERM $$'], { PATH })).toBe(143)

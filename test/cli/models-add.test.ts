@@ -1,4 +1,7 @@
-/** `tollgate models add | remove`: what is written for a model of a file, what is said of it, and what is refused before anything is. */
+/**
+ * `tollgate models add | remove`: the config file of a local model, the output, and refusals before anything is
+ * written.
+ */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,7 +31,7 @@ const listed = async () =>
   )
 
 describe('models add', () => {
-  test('writes how it is served, for its owner alone, and has it listed', async () => {
+  test('writes how the model is served, readable only by its owner, and lists it', async () => {
     const path = write('Tiny Chat-Q4_K_M.gguf')
     const { code, stdout, stderr } = await bench.run('models', 'add', path, '--context', '2048', '--slots', '3')
     expect([code, stderr]).toEqual([0, ''])
@@ -78,7 +81,7 @@ describe('models add', () => {
     expect((await bench.run('audit', 'log')).stdout).toContain('models.d/tiny-chat-q4_k_m.yaml')
   })
 
-  test('takes a folder with a projector, and a name', async () => {
+  test('accepts a folder with a projector, and a name', async () => {
     write('gemma/g.gguf')
     const projector = write('gemma/mmproj-g.gguf', PROJECTOR)
     const { stdout } = await bench.run('models', 'add', 'gemma', '--name', 'gemma', '--memory', '4G', '--json')
@@ -89,7 +92,7 @@ describe('models add', () => {
     expect(JSON.stringify(await read('gemma'))).toContain(`"--mmproj","${projector}"`)
   })
 
-  test('has what makes vectors work on a text in one piece', async () => {
+  test('configures embedding models for a text in one batch', async () => {
     write('e.gguf', { ...CHAT, 'llama.pooling_type': 1 })
     const { code } = await bench.run('models', 'add', 'e.gguf', '--context', '512')
     expect(code).toBe(0)
@@ -97,7 +100,7 @@ describe('models add', () => {
     expect((await bench.run('models', 'show', 'local/e')).stdout).toContain('embeddings')
   })
 
-  test('says where more models are planned than fit, until a file limits them', async () => {
+  test('warns if more models are planned than fit, until a file limits them', async () => {
     write('a.gguf')
     const add = async (name: string) =>
       (await bench.run('models', 'add', 'a.gguf', '--name', name, '--memory', '90000G')).stderr
@@ -107,7 +110,7 @@ describe('models add', () => {
     expect(await add('three')).not.toContain('models of models.d')
   })
 
-  test('has it take the memory of a device, and llama-server told which', async () => {
+  test("counts a device's memory, and tells llama-server the device", async () => {
     write('gemma/g.gguf')
     write('gemma/mmproj-g.gguf', PROJECTOR)
     await Bun.write(
@@ -132,7 +135,7 @@ describe('models add', () => {
     expect(await listed()).toEqual(expect.arrayContaining(['local/card', 'local/slow']))
   })
 
-  test('believes nothing of what a file calls itself', async () => {
+  test("doesn't trust a file's own name", async () => {
     write('a.gguf', { ...CHAT, 'general.name': `\u001b[2J\u202e${'x'.repeat(100_000)}` })
     const { code, stdout } = await bench.run('models', 'add', 'a.gguf')
     expect([code, stdout]).toEqual([0, expect.not.stringMatching(/\p{Bidi_Control}/u)])
@@ -181,7 +184,7 @@ describe('models add', () => {
     expect(existsSync(join(bench.folder, 'models.d'))).toBe(false)
   })
 
-  test('refuses what no engine here could serve, and what is there already', async () => {
+  test('refuses a model that no engine here supports, or that exists already', async () => {
     write('a.gguf')
     bench.environment.PATH = '/nowhere'
     const { code, stderr } = await bench.run('models', 'add', 'a.gguf')
@@ -193,7 +196,7 @@ describe('models add', () => {
   })
 })
 
-test('models remove takes its rows and its file, and leaves the model', async () => {
+test('models remove deletes its rows and its file, and keeps the model', async () => {
   const path = write('a.gguf')
   await bench.run('models', 'add', path)
   const plan = await bench.run('models', 'remove', 'local/a', '--plan')

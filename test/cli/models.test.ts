@@ -1,4 +1,4 @@
-/** The models commands as a user meets them: prices for a million tokens, and whether a model is ready and why not. */
+/** The models commands: prices per million tokens, and whether a model is ready and why not. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { toPerMillion } from '../../src/cli/models/models.ts'
 import type { PricingItem } from '../../src/domain/usage.ts'
@@ -42,7 +42,7 @@ const serve = () => {
   stopServer = pretendServer(bench.folder, toStatus({ upstreams }))
 }
 
-test('the list has context, prices, readiness and what a model can do, and fits a terminal', async () => {
+test('the list has context, prices, readiness, and capabilities, and fits a terminal', async () => {
   serve()
   const { stdout, stderr } = await bench.run('models', 'list')
   expect(stdout).toBe(
@@ -69,7 +69,7 @@ test('the list has context, prices, readiness and what a model can do, and fits 
   )
 })
 
-test('a model at length has what its local server says of it, and how fast that is, where a server knows', async () => {
+test('a single model has facts of its local server, and its speed, if a server knows them', async () => {
   const figures = { context_length: 4_096, quantization: 'Q4_K_M', size_bytes: 397_806_592, tokens_per_second: 31.5 }
   const process = { state: 'ready', reason: null, pid: 1, answering: 0, queued: 0, memory_bytes: null } as const
   const here = toUpstreamStatus('here', { process, served: [{ upstream_model: 'tiny', ...figures }] })
@@ -83,7 +83,7 @@ test('a model at length has what its local server says of it, and how fast that 
   )
 })
 
-test('a model that is disabled is among all of them, and says so', async () => {
+test('a disabled model is in the full list, and marked', async () => {
   const text = await Bun.file(`${bench.folder}/catalog.yaml`).text()
   await Bun.write(`${bench.folder}/catalog.yaml`, text.replace('name: Tiny,', 'name: Tiny, enabled: false,'))
   await bench.run('catalog', 'apply')
@@ -97,7 +97,7 @@ test('a model that is disabled is among all of them, and says so', async () => {
   })
 })
 
-test('--json has the columns’ names, and knows nothing of readiness where no server runs', async () => {
+test('--json has the columns’ names, and readiness is null without a server', async () => {
   expect((await bench.run('models', 'list')).stderr).toStartWith('No server is running. Status is based on ')
   const { models, aliases } = JSON.parse((await bench.run('models', 'list', '--json')).stdout)
   expect(aliases).toEqual([{ alias: 'fast', model: 'local/tiny', listed: true }])
@@ -133,7 +133,7 @@ test('one model is shown by any of its names, with its routes and why it is not 
   })
 })
 
-test('each route says whether it is ready and what it costs, and every price that there was is on record', async () => {
+test('each route has its readiness and price, and the price history is complete', async () => {
   serve()
   const text = await Bun.file(`${bench.folder}/catalog.yaml`).text()
   const before = text.replace('prompt: "0.0000025"', 'prompt: "0.000005"')
@@ -161,7 +161,7 @@ test('each route says whether it is ready and what it costs, and every price tha
   expect(stdout).toMatch(/^ {2}price {9}set [-\d]+ [:\d]+ UTC, current, only for paid; USD per$/m)
 })
 
-test('the price of a second of a local server is shown in place of those of its tokens, which are free', async () => {
+test("a local server's price per second is shown in place of free tokens", async () => {
   const text = await Bun.file(`${bench.folder}/catalog.yaml`).text()
   const priced = `{ upstream: here, model: tiny, pricing: [{ prompt: "0", completion: "0", second: "0.0005" }] }`
   await Bun.write(`${bench.folder}/catalog.yaml`, text.replace('{ upstream: here, model: tiny }', priced))
@@ -173,7 +173,7 @@ test('the price of a second of a local server is shown in place of those of its 
   expect(row).toMatch(/ - +- +\$0\.0005 per second of compute /)
 })
 
-test('a route that is disabled, or whose upstream is, is shown as one that leads nowhere', async () => {
+test('a disabled route, or one with a disabled upstream, is marked as unused', async () => {
   serve()
   const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
   sqlite.run(

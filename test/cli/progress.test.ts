@@ -1,8 +1,8 @@
-/** A bar is for somebody who waits at a terminal, and leaves nothing behind. */
+/** The progress bar is only for terminals, and leaves nothing behind. */
 import { expect, test } from 'bun:test'
 import { createBar } from '../../src/cli/terminal.ts'
 
-/** What a bar writes while ten hours are looked at, each of which takes so long. */
+/** Output of a bar for ten hours of data, each of which takes this long. */
 function watch(each: number, io: { isTerminal?: boolean; json?: boolean } = {}): string[] {
   const said: string[] = []
   let nowMs = 0
@@ -17,7 +17,7 @@ function watch(each: number, io: { isTerminal?: boolean; json?: boolean } = {}):
   return said
 }
 
-test('a bar grows while something takes its time, and goes with it', () => {
+test('a bar grows while work continues, and disappears with it', () => {
   const said = watch(100)
   expect(said[0]).toBe(`\rLooking ${'█'.repeat(6)}${'░'.repeat(24)}  20%`)
   expect(said.at(-2)).toBe(`\rLooking ${'█'.repeat(30)} 100%`)
@@ -25,7 +25,7 @@ test('a bar grows while something takes its time, and goes with it', () => {
   expect(said).toHaveLength(6)
 })
 
-test('what is quick, and what nobody looks at, has none', () => {
+test('fast work, and output that is not a terminal, have none', () => {
   expect(watch(10)).toEqual([])
   expect(watch(1_000, { isTerminal: false })).toEqual([])
   expect(watch(1_000, { json: true })).toEqual([])

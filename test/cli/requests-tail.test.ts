@@ -1,4 +1,6 @@
-/** `requests tail` beside a server that serves: each request as it finishes, and a word at the end, whichever way that comes. */
+/**
+ * `requests tail` next to a running server: each request as it finishes, and a message at the end, whatever its cause.
+ */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import { errorAnswer, wholeAnswer } from '../support/upstream-answers.ts'
@@ -6,7 +8,7 @@ import { type Bench, createBench } from './run.ts'
 
 let gateway: Gateway
 let bench: Bench
-/** What the command has printed so far. */
+/** The command's output so far. */
 let printed: string
 beforeEach(async () => {
   gateway = await startGateway({ script: wholeAnswer({ tokens: ['hi'] }) })
@@ -22,7 +24,7 @@ afterEach(async () => {
   bench.close()
 })
 
-/** Asks until the command, which may take a moment to begin, has told of a request. */
+/** Sends requests until the command, which takes a moment to begin, has shown one. */
 async function askUntilTold(body: Record<string, unknown> = {}): Promise<void> {
   while (printed === '') {
     await (await gateway.chat(body)).text()
@@ -30,7 +32,7 @@ async function askUntilTold(body: Record<string, unknown> = {}): Promise<void> {
   }
 }
 
-test('a line is printed for each request, and a sentence says that the server has stopped', async () => {
+test('a line is printed per request, and a message says that the server has stopped', async () => {
   const tail = bench.run('requests', 'tail', '--status', 'ok')
   await askUntilTold({ user: 'ada' })
   const [row] = gateway.app.rows()
@@ -44,7 +46,7 @@ test('a line is printed for each request, and a sentence says that the server ha
   expect(row?.status).toBe('ok')
 })
 
-test('--json prints what requests list --json says of the same request, an object a line', async () => {
+test('--json prints the same as requests list --json, one object per line', async () => {
   const tail = bench.run('requests', 'tail', '--json', '--user', 'ada')
   await askUntilTold({ user: 'ada' })
   const told = JSON.parse(printed.split('\n')[0] ?? '')
@@ -57,7 +59,7 @@ test('--json prints what requests list --json says of the same request, an objec
   expect((await tail).code).toBe(0)
 })
 
-test('--error-code follows those that failed with it, and no others', async () => {
+test('--error-code follows requests with that error, and no others', async () => {
   gateway.upstream.script((seen) => (seen.json?.user === 'bad' ? errorAnswer(400) : wholeAnswer({ tokens: ['hi'] })))
   await (await gateway.chat({ user: 'bad' })).text()
   const code = (await gateway.app.settled(1)).at(-1)?.error_code
@@ -78,14 +80,14 @@ test('--error-code follows those that failed with it, and no others', async () =
   ).toEqual(new Set(['bad']))
 })
 
-test('it ends by itself once nobody reads what it prints', async () => {
+test('it ends once no one reads its output', async () => {
   bench.isRead = false
   const tail = bench.run('requests', 'tail')
   await askUntilTold()
   expect(await tail).toMatchObject({ code: 0 })
 })
 
-test('without a server there is nothing to follow', async () => {
+test('without a server it fails', async () => {
   bench.environment = {}
   expect(await bench.run('requests', 'tail')).toEqual({
     code: 1,

@@ -1,4 +1,4 @@
-/** The requests commands as a user meets them, on a ledger whose rows a test has put there. */
+/** The requests commands, on a ledger with rows of the test. */
 
 import { expect, test } from 'bun:test'
 import type { PricingItem } from '../../src/domain/usage.ts'
@@ -34,7 +34,7 @@ function price(name: string, item: PricingItem): void {
   sqlite.close()
 }
 
-test('the list has a line a request, newest first, and beneath it what went wrong', async () => {
+test('the list has one line per request, newest first, with errors below', async () => {
   const { id: keyId } = JSON.parse((await bench.run('keys', 'create', '--name', 'dev', '--json')).stdout)
   record(
     settling(toSettled(toOpen({ id: id('a1'), keyId }), { costNanoUsd: 1_500_000, estimated: 1 })),
@@ -71,7 +71,7 @@ test('the list has a line a request, newest first, and beneath it what went wron
   expect(Object.keys(found.requests[0])).not.toContain('first_call')
 })
 
-test('a page says how to get the next one, and an empty one that it is', async () => {
+test('a page says how to get the next one, and an empty one says so', async () => {
   record(...['b1', 'b2'].map((end) => settling(toSettled(toOpen({ id: id(end) })))))
   expect((await bench.run('requests', 'list', '--limit', '1')).stderr).toBe(
     `For older requests: --before ${id('b2')}\n`,
@@ -101,7 +101,7 @@ test.each([
   expect(ran).toMatchObject({ code, stdout: '', stderr: expect.stringContaining(sentence) })
 })
 
-test('a charge is shown line by line, with every call in time; exit 1 where it does not come out', async () => {
+test("a charge is shown line by line, with all calls on a time line; exit 1 if it doesn't match", async () => {
   const row = toOpen({ id: id('c1'), user: 'ada' })
   const first = { upstream: 'paid', upstreamModel: 'large-v1', lane: 'translated', priceId: 'price-1' } as const
   const end = {
@@ -185,7 +185,7 @@ test('a charge is shown line by line, with every call in time; exit 1 where it d
   expect(wrong.stdout).toContain('Mismatch: $0.010200001 was recorded.')
 })
 
-test('a call that took no time has its place in time all the same, and one that a kill ended is not told of twice', async () => {
+test('a call without duration is still shown, and one ended by a kill is shown once', async () => {
   const row = toOpen({ id: id('e1') })
   const end = {
     httpStatus: 500,
@@ -224,7 +224,7 @@ test('a call that took no time has its place in time all the same, and one that 
   expect(stdout).toContain('model large-v2\n\nCharge')
 })
 
-test('a request that is not there is told from several that may be meant', async () => {
+test('an ambiguous ID lists the matching requests', async () => {
   record(...['d1', '1d1'].map((end) => settling(toSettled(toOpen({ id: id(end) })))))
   const failing = async (text: string) => (await bench.run('requests', 'show', text)).stderr
   expect(await failing('ffff')).toStartWith(`error: Request 'ffff' not found. List requests:`)
@@ -233,7 +233,7 @@ test('a request that is not there is told from several that may be meant', async
   expect(await failing('d1')).toBe("error: Invalid id: 'd1' is too short: use at least 4 digits.\n")
 })
 
-test('a request says for how long a local server was at work on it, and what that cost', async () => {
+test('a request shows how long a local server worked on it, and its cost', async () => {
   const used = { promptTokens: 0, cachedTokens: 0, completionTokens: 0, reasoningTokens: 0, computeMs: 1_234 }
   price('price-1', { prompt: '0', completion: '0', second: '0.0005' })
   record(settling(toSettled(toOpen({ id: id('d1') }), { ...used, costNanoUsd: 617_000 })))
@@ -244,7 +244,7 @@ test('a request says for how long a local server was at work on it, and what tha
   expect(words).toContain('1234 ms of compute x $0.0005 per second $0.000617')
 })
 
-test('a request says how it was served, what has no price, and what its upstream charged by its own word', async () => {
+test("a request shows its service tier, unpriced usage, and its upstream's reported charge", async () => {
   const used = { promptTokens: 1_000, cachedTokens: 0, completionTokens: 20, reasoningTokens: 0, webSearches: 2 }
   const costNanoUsd = 1_000 * 10_000 + 20 * 10_000
   price('price-1', { prompt: '0.00001', completion: '0.00001' })

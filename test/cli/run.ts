@@ -1,4 +1,4 @@
-/** Runs a command in this process against a data folder of its own, and keeps what it wrote. For the tests of `cli/`. */
+/** Runs a command in this process on a separate data folder, and keeps its output. For the tests of `cli/`. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,29 +13,29 @@ export interface Ran {
 
 export interface Bench {
   folder: string
-  /** What is piped into the commands; null for a terminal. */
+  /** Piped input; null for a terminal. */
   piped: string | null
-  /** What whoever sits at its terminal answers, one after the other; none left = nobody sits there. */
+  /** Replies at its terminal, one after the other; empty = no one is there. */
   answers: string[]
-  /** What was asked there. */
+  /** Prompts so far. */
   asked: { question: string; isSecret: boolean }[]
-  /** Whether anything reads what they print. */
+  /** Whether their output is read. */
   isRead: boolean
-  /** Whether a person reads what they print. */
+  /** Whether their output is a terminal. */
   isWatched: boolean
-  /** Variables of the environment, beside the data folder. */
+  /** Environment variables, in addition to the data folder. */
   environment: Record<string, string>
-  /** What other programs that a command runs end with, and which ones it has run. */
+  /** Exit codes of programs that a command runs, and the programs that were run. */
   programs: { code: number | null; ran: { command: string; args: string[]; environment: object }[] }
   /** Columns of its terminal. */
   columns: number
-  /** Hears what a command prints, as it does. */
+  /** Called with a command's output as it is printed. */
   onStdout: (text: string) => void
   run(...argv: string[]): Promise<Ran>
   close(): void
 }
 
-/** Makes a folder with an empty database, as `serve` leaves it, and the command line that works in it. */
+/** Creates a folder with an empty database, as `serve` leaves it, and the command line for it. */
 export function createBench(nowMs = Date.UTC(2026, 10, 21)): Bench {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-cli-'))
   putMigrated(folder)

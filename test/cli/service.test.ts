@@ -1,4 +1,4 @@
-/** `tollgate service`: the unit, what an install does as root, and what the server tells systemd. */
+/** `tollgate service`: the unit, an install as root, and the server's messages to systemd. */
 
 import { dlopen, ptr } from 'bun:ffi'
 import { afterAll, expect, test } from 'bun:test'
@@ -47,7 +47,7 @@ test.skipIf(analyze === null)(
   },
 )
 
-/** Commands as a service's install runs them, which only note that they ran. */
+/** Commands of a service's install, which are only recorded. */
 const commands = join(folder, 'bin')
 const ran = join(folder, 'ran')
 mkdirSync(commands)
@@ -122,14 +122,14 @@ test.each<[what: string, words: string[], machine: Partial<Machine>, says: RegEx
   expect(existsSync(UNIT)).toBe(false)
 })
 
-test('a unit that somebody else wrote is kept', async () => {
+test("another's unit is not overwritten", async () => {
   writeFileSync(UNIT, '[Service]\n')
   await expect(service(['install'])).rejects.toThrow(/Move it away/)
   await expect(service(['uninstall'])).rejects.toThrow(/Move it away/)
   rmSync(UNIT)
 })
 
-test('a dry run, and macOS, only print what a service manager reads', async () => {
+test("a dry run, and macOS, only print the service manager's files", async () => {
   const { out, ran } = await service(['install', '--dry-run', '--', '--cors-origin', 'a b%h$X"'], { isRoot: false })
   expect(out).toContain('--cors-origin "a b%%h$$X\\""\n')
   const mac = await service(['install', '--', '--cors-origin', '<&>'], { platform: 'darwin' })
@@ -145,14 +145,14 @@ test('a dry run, and macOS, only print what a service manager reads', async () =
   expect([...ran, ...mac.ran]).toEqual([])
 })
 
-test('status and logs are those of systemd', async () => {
+test('status and logs come from systemd', async () => {
   await expect(service(['status'], {}, { STATUS: '3' })).rejects.toMatchObject({ exitCode: 3 })
   expect((await service(['logs', '-f', '-n', '5'])).ran).toEqual([
     'journalctl --no-pager --output=cat --unit=tollgate --lines=5 --follow',
   ])
 })
 
-test.skipIf(process.platform !== 'linux')('the server says that it is ready, alive, and stopping', async () => {
+test.skipIf(process.platform !== 'linux')('the server reports that it is ready, alive, and stopping', async () => {
   const path = join(folder, 'notify')
   const { symbols } = dlopen('libc.so.6', {
     socket: { args: ['i32', 'i32', 'i32'], returns: 'i32' },

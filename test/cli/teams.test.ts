@@ -1,4 +1,4 @@
-/** The teams command as a user meets it. What it says of budgets is in `budget.test.ts`. */
+/** The teams command. `budget.test.ts` tests budgets. */
 import { describe, expect, test } from 'bun:test'
 import { applyCatalog } from '../../src/catalog/apply.ts'
 import { parseCatalog } from '../../src/catalog/file.ts'
@@ -17,7 +17,7 @@ const bench = forEachTest(() => createBench(NOW))
 const json = async (...argv: string[]) => JSON.parse((await bench.run(...argv, '--json')).stdout)
 
 describe('teams create', () => {
-  test('prints the team, which keys may then name, and the list shows what create printed', async () => {
+  test('prints the team, which keys can then name, and the list shows the same', async () => {
     const { warnings, ...team } = await json('teams', 'create', '--name', ' Blue ', '--budget', '20/month')
     expect(warnings).toEqual([])
     expect(team).toEqual({
@@ -45,7 +45,7 @@ describe('teams create', () => {
     }
   })
 
-  test('says in words how to make keys of it', async () => {
+  test('says how to create its keys', async () => {
     const { code, stdout, stderr } = await bench.run('teams', 'create', '--name', 'Blue')
     const [, id] = /^Created team ([0-9a-f]{8}) \(Blue\)\. /.exec(stdout) ?? []
     expect([code, stderr]).toEqual([0, ''])
@@ -93,7 +93,7 @@ describe('teams create', () => {
     ],
   ]
   for (const [name, argv, code, kind, sentence] of scenarios) {
-    test(`refuses ${name} and makes none`, async () => {
+    test(`refuses ${name} and creates none`, async () => {
       await bench.run('teams', 'create', '--name', 'Blue')
       const ran = await bench.run('teams', 'create', ...argv, '--json')
       expect(ran).toMatchObject({ code, stdout: '' })
@@ -103,7 +103,7 @@ describe('teams create', () => {
   }
 })
 
-test('teams list says how to make the first one where there is none', async () => {
+test('teams list says how to create the first one', async () => {
   expect(await bench.run('teams', 'list')).toMatchObject({
     code: 0,
     stdout: '',
@@ -112,13 +112,13 @@ test('teams list says how to make the first one where there is none', async () =
   expect(await json('teams', 'list')).toEqual({ teams: [] })
 })
 
-/** Everything that may be said of a team. */
+/** Every option of a team. */
 const ALL = {
   ...{ '--model': 'openai/*', '--scope': 'local', '--rpm': '600', '--tpm': '100000', '--concurrency': '20' },
   ...{ '--budget': '200/month', '--max-keys': '3', '--metadata': 'owner=ann' },
 }
 
-test('teams list says beneath each what all of its keys are held to, and have spent', async () => {
+test("teams list shows each team's limits and spend", async () => {
   await bench.run('teams', 'create', '--name', 'Blue', ...Object.entries(ALL).flat())
   await bench.run('teams', 'create', '--name', 'Free')
   const { stdout } = await bench.run('teams', 'list')
@@ -128,7 +128,7 @@ test('teams list says beneath each what all of its keys are held to, and have sp
 })
 
 describe('teams show', () => {
-  test('tells all that is known, a line each, its keys among it, and fits a terminal', async () => {
+  test('shows all fields, one per line, including its keys, and fits a terminal', async () => {
     const { id } = await json('teams', 'create', '--name', 'Blue', ...Object.entries(ALL).flat())
     for (const name of ['dev', 'old']) await bench.run('keys', 'create', '--name', name, '--team', 'Blue')
     await bench.run('keys', 'create', '--name', 'other')
@@ -162,7 +162,7 @@ describe('teams show', () => {
 })
 
 describe('teams edit', () => {
-  test('sets whatever can be said of a team, and takes it away again by the word none', async () => {
+  test('sets every field of a team, and removes it with the word none', async () => {
     const { warnings: _, ...made } = await json('teams', 'create', '--name', 'Blue')
     const set = await json('teams', 'edit', 'Blue', ...Object.entries(ALL).flat())
     expect(set).toMatchObject({
@@ -179,7 +179,7 @@ describe('teams edit', () => {
     expect([changed.includes('max_keys'), warnings]).toEqual([true, []])
   })
 
-  test('says what was and what is, and nothing of what stays', async () => {
+  test('shows old and new values, and no unchanged fields', async () => {
     const { id } = await json('teams', 'create', '--name', 'Blue', '--rpm', '60', '--budget', '20/month')
     const edited = await bench.run('teams', 'edit', 'Blue', '--rpm', '600', '--name', 'Red', '--max-keys', 'none')
     expect(edited).toEqual({
@@ -211,7 +211,7 @@ describe('teams edit', () => {
   })
 })
 
-test('a key is warned of patterns that its team allows nothing of', async () => {
+test("a key gets a warning about patterns that its team doesn't allow", async () => {
   const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
   const { catalog } = await parseCatalog(CATALOGUE, { name: 'test', environment: {} })
   const how = { origin: 'file', actor: 'test', subject: 'test', digest: 'd', nowMs: NOW } as const

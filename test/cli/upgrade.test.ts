@@ -1,4 +1,4 @@
-/** `tollgate upgrade check`: what an upgrade would do, tried on a copy. */
+/** `tollgate upgrade check`: the effects of an upgrade, tested on a copy. */
 import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ const open = () => openDatabase(databasePath(bench.folder), { busyMs: 0 })
 const check = (...argv: string[]) => bench.run('upgrade', 'check', ...argv)
 const SAFE = 'Requests, spend, keys, teams, models, and routes stay the same, and the ledger is consistent.\n'
 
-test('a current database needs none, and keeps its rows that are only in the log yet', async () => {
+test('a current database needs none, and keeps rows that are only in the journal', async () => {
   using sqlite = open()
   createLedgerWriter(sqlite).apply([settling(toSettled(toOpen()))])
   expect(await check()).toEqual({
@@ -28,7 +28,7 @@ test('a current database needs none, and keeps its rows that are only in the log
   expect(readdirSync(join(bench.folder, 'backups'))).toEqual([])
 })
 
-test('an older database is left as it is; renamed settings and the copy that will be kept are listed', async () => {
+test("an older database doesn't change; renamed settings and the copy that will be kept are listed", async () => {
   rmSync(databasePath(bench.folder))
   const names = MIGRATIONS.map(({ name }) => name).filter((name) => name >= '0030')
   const known = MIGRATIONS.filter(({ name }) => name < '0030')

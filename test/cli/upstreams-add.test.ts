@@ -1,4 +1,4 @@
-/** `upstreams add` as somebody meets it who has a key of a provider: what is found, asked, shown, stored and said. */
+/** `upstreams add` with a provider's key: discovered models, prompts, output, and stored rows. */
 
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
@@ -33,8 +33,8 @@ const models = async () => (await json('models', 'list', '--all')).models as Rec
 const modelOf = async (slug: string) => (await models()).find((one) => one.slug === slug)
 const versions = async () => (await json('catalog', 'history')).versions.length
 
-describe('a provider that is known by name', () => {
-  test('is there after one command, with the facts and prices of its models', async () => {
+describe('a known provider', () => {
+  test('is ready after one command, with the facts and prices of its models', async () => {
     lists(
       openaiList(
         'whisper-1',
@@ -91,13 +91,13 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
       base_url: provider.url,
       api_key: `\${OPENAI_API_KEY}`,
     })
-    // Neither an effort is sent to the one, nor a temperature to the other.
+    // The first model gets no effort, the second one no temperature.
     const routeOf = (slug: string) => catalog.models[slug].routes[0]
     expect(routeOf('openai/gpt-4o-mini')).toMatchObject({ thinking: 'none' })
     expect(routeOf('openai/gpt-5')).toMatchObject({ efforts: ['minimal', 'low', 'medium', 'high'], sampling: false })
   })
 
-  test('is not sent to, nor priced, where nobody knows what a model costs', async () => {
+  test('has models without a known price disabled and unpriced', async () => {
     lists(openaiList('gpt-9-secret'))
     await add('openai', '--yes')
     expect(await modelOf('openai/gpt-9-secret')).toMatchObject({
@@ -108,14 +108,14 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
     })
     expect((await bench.run('models', 'list', '--all')).stdout).toMatch(/openai\/gpt-9-secret +128k +\? +\? +no/)
     expect((await bench.run('models', 'show', 'openai/gpt-9-secret')).stdout).toContain('price unknown')
-    // What is written down of it is taken back in.
+    // The export can be applied again.
     await bench.run('catalog', 'export', 'out.yaml')
     const planned = await bench.run('catalog', 'plan', 'out.yaml')
     expect(planned).toMatchObject({ code: 0, stderr: '' })
     expect(planned.stdout).toContain(': no changes.')
   })
 
-  test('has a model that was unpriced asked for once an administrator has given it a price, and not before', async () => {
+  test('has an unpriced model called once an administrator has set a price, and not before', async () => {
     lists(openaiList('gpt-9-secret'))
     await add('openai', '--yes')
     const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
@@ -132,7 +132,7 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
     })
   })
 
-  test('is asked which models it has with the credential, before anything is written', async () => {
+  test('is asked for its models with the credential, before anything is written', async () => {
     const refusal = listed({ error: { message: 'Incorrect API key provided.' } }, 401)
     lists(onlyFor('authorization', 'Bearer another', openaiList('gpt-5'), refusal))
     const ran = await add('openai', '--yes')
@@ -143,7 +143,7 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
     expect(await versions()).toBe(0)
   })
 
-  test('shows what it would make, and makes nothing, with --plan', async () => {
+  test('shows its changes, and adds nothing, with --plan', async () => {
     lists(openaiList('gpt-5'))
     const ran = await add('openai', '--plan')
     expect(ran.code).toBe(0)
@@ -159,7 +159,7 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
     })
   })
 
-  test('asks before it writes at a terminal, and takes no for no', async () => {
+  test('asks for confirmation at a terminal, and accepts a no', async () => {
     lists(openaiList('gpt-5'))
     bench.answers = ['n']
     expect(await add('openai')).toMatchObject({ code: 1, stderr: expect.stringContaining('No changes made.') })
@@ -170,7 +170,7 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
     expect(await versions()).toBe(1)
   })
 
-  test('has a key that was typed in sealed, and nowhere else', async () => {
+  test('has a typed key encrypted, and stored nowhere else', async () => {
     bench.environment = {}
     bench.answers = [` ${KEY}\n`]
     lists(onlyFor('authorization', `Bearer ${KEY}`, openaiList('gpt-5'), listed('', 401)))
@@ -185,7 +185,7 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
     expect(JSON.stringify(await json('audit', 'log'))).not.toContain(KEY)
   })
 
-  test('takes a key that is piped in, or the name of another variable, and never the key itself', async () => {
+  test("accepts a piped key, or another variable's name, and never the key itself", async () => {
     lists(openaiList('gpt-5'))
     bench.environment = {}
     bench.piped = `${KEY}\n`
@@ -200,7 +200,7 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
     )
   })
 
-  test('without a key anywhere says how to give it', async () => {
+  test('without any key says how to pass one', async () => {
     bench.environment = {}
     const { code, stderr } = await add('openai', '--yes')
     expect(code).toBe(1)
@@ -209,14 +209,14 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
     )
   })
 
-  test('may be misspelt, and then is told which was meant', async () => {
+  test('with a misspelled name gets a suggestion', async () => {
     const { code, stderr } = await bench.run('upstreams', 'add', 'opanai', '--yes')
     expect(code).toBe(1)
     expect(stderr).toContain("Unknown provider 'opanai' (did you mean 'openai'?)")
     expect(stderr).toContain('tollgate upstreams add --name NAME --base-url')
   })
 
-  test('is not added twice', async () => {
+  test("can't be added twice", async () => {
     lists(openaiList('gpt-5'))
     await add('openai', '--yes')
     const again = await add('openai', '--yes')
@@ -227,8 +227,8 @@ Try it: tollgate ask --model openai/gpt-4o-mini Hello
   })
 })
 
-describe('what a provider itself says of a model', () => {
-  test('counts for more than what is known of it: Anthropic', async () => {
+describe("a provider's own facts about a model", () => {
+  test('override the known ones: Anthropic', async () => {
     bench.environment = { ANTHROPIC_API_KEY: KEY }
     lists(anthropicList(claude('claude-opus-4-7'), claude('claude-2', { lifecycle: 'retired' })))
     expect((await add('anthropic', '--yes')).code).toBe(0)
@@ -260,7 +260,7 @@ describe('what a provider itself says of a model', () => {
     expect(Object.keys(exported.models)).toEqual(['anthropic/claude-opus-4-7'])
   })
 
-  test('counts for more than what is known of it: Gemini', async () => {
+  test('override the known ones: Gemini', async () => {
     bench.environment = { GOOGLE_API_KEY: KEY }
     lists(
       listed({
@@ -291,7 +291,7 @@ describe('what a provider itself says of a model', () => {
     })
   })
 
-  test('counts, prices included, where the provider is known to publish them', async () => {
+  test('override them including prices, if the provider is known to publish them', async () => {
     const pricing = { prompt: '0.0000001', completion: '0.0000002' }
     bench.environment = { OPENROUTER_API_KEY: KEY }
     lists(
@@ -309,7 +309,7 @@ describe('what a provider itself says of a model', () => {
     expect(ran.stderr).toContain('Published as free, so no budget limits them: acme/free.')
   })
 
-  test('does not count of prices where nobody knows the provider, least of all that it costs nothing', async () => {
+  test("don't override prices of an unknown provider, especially not as free", async () => {
     lists(
       openaiList(
         { id: 'acme/gift', context_length: 4_096, pricing: { prompt: '0', completion: '0' } },
@@ -327,8 +327,8 @@ describe('what a provider itself says of a model', () => {
   })
 })
 
-describe('a provider whose list is of what may be deployed', () => {
-  test('is asked for no routes by that list: each deployment is named, with the model that it is of', async () => {
+describe('a provider whose list has deployable models', () => {
+  test('gets no routes from that list: each deployment is named, with its model', async () => {
     bench.environment = { AZURE_API_KEY: KEY }
     lists(openaiList('gpt-4o', 'gpt-5'))
     for (const words of [[], ['--models', 'gpt-*']]) {
@@ -349,7 +349,7 @@ describe('a provider whose list is of what may be deployed', () => {
     expect(await models()).toHaveLength(2)
   })
 
-  test('still has the credential refused by which it is asked', async () => {
+  test('still has an invalid credential refused', async () => {
     bench.environment = { AZURE_API_KEY: KEY }
     lists(listed({ error: { message: 'Access denied.' } }, 401))
     const { code, stderr } = await add('azure', '--yes', '--models', 'chat=openai/gpt-4o')
@@ -358,8 +358,8 @@ describe('a provider whose list is of what may be deployed', () => {
   })
 })
 
-describe('an upstream that costs nothing', () => {
-  test('has free models, needs no key, and what nobody says is assumed and told', async () => {
+describe('a free upstream', () => {
+  test('has free models, needs no key, and reports assumed facts', async () => {
     lists(openaiList('llama3.2:3b', { id: 'qwen', max_model_len: 32_768 }))
     const ran = await add('--name', 'near', '--local', '--yes')
     expect(ran.code).toBe(0)
@@ -372,7 +372,7 @@ describe('an upstream that costs nothing', () => {
   })
 })
 
-test('a server of one’s own is added by what it is: free, without a key, at its usual port or another, with what it says of itself', async () => {
+test('a local server is added by its type: free, without a key, at its usual port or another, with its own facts', async () => {
   lists(openaiList('tiny'))
   const ran = await add('llama.cpp', '--yes')
   expect(ran).toMatchObject({ code: 0 })
@@ -382,14 +382,14 @@ test('a server of one’s own is added by what it is: free, without a key, at it
 })
 
 describe('--models', () => {
-  test('picks by name and by pattern, of the provider or of ours', async () => {
+  test("selects by name and by pattern, the provider's or ours", async () => {
     lists(openaiList('gpt-5', 'gpt-5-mini', 'gpt-4o', 'gpt-4o-mini'))
     const ran = await add('openai', '--yes', '--models', 'gpt-5*', '--models', 'openai/gpt-4o')
     expect(ran.code).toBe(0)
     expect((await models()).map(({ slug }) => slug)).toEqual(['openai/gpt-4o', 'openai/gpt-5', 'openai/gpt-5-mini'])
   })
 
-  test('takes the slug that is shown, as well as the name of the provider, and has one called otherwise', async () => {
+  test("accepts the shown ID as well as the provider's name, and can rename one", async () => {
     lists(openaiList('accounts/a/models/tiny', 'accounts/a/models/big', 'plain'))
     const words = ['--models', 'lab/tiny', '--models', 'accounts/a/models/big', '--models', 'plain=acme/fine']
     expect(await add('--name', 'lab', '--local', '--yes', ...words)).toMatchObject({ code: 0 })
@@ -404,7 +404,7 @@ describe('--models', () => {
     expect(more.stdout).toContain('+ models.lab/plain, 1 route')
   })
 
-  test('with a name behind its = that is none here says so', async () => {
+  test('with an unknown name after = is an error', async () => {
     lists(openaiList('plain'))
     for (const [words, provider] of [
       [['--name', 'lab', '--local'], []],
@@ -425,14 +425,14 @@ describe('--models', () => {
     expect(await modelOf('acme/one')).toMatchObject({ routes: [{ upstream_model: 'odd=one' }] })
   })
 
-  test('that nothing fits is told, with the name that was meant', async () => {
+  test('without a match is an error, with a suggestion', async () => {
     lists(openaiList('gpt-5'))
     const { code, stderr } = await add('openai', '--yes', '--models', 'gpt5')
     expect(code).toBe(2)
     expect(stderr).toContain("None of its 1 model matches 'gpt5' (did you mean 'gpt-5'?).")
   })
 
-  test('names the models of a provider that has no list', async () => {
+  test('names the models of a provider without a list', async () => {
     lists(listed('not here', 404))
     expect((await add('openai', '--yes')).stderr).toContain('To add models by name: --models NAME for each.')
     const ran = await add('openai', '--yes', '--models', 'gpt-5')
@@ -444,8 +444,8 @@ describe('--models', () => {
   })
 })
 
-describe('a list that is not to be trusted', () => {
-  test('of two models for one slug has neither taken, until one is named', async () => {
+describe('an untrusted list', () => {
+  test('with two models for one ID adds neither, until one is named', async () => {
     lists(openaiList('accounts/a/models/tiny', 'accounts/b/models/tiny', 'accounts/a/models/other'))
     const ran = await add('--name', 'lab', '--local', '--yes')
     expect(ran.stderr).toContain(
@@ -456,7 +456,7 @@ describe('a list that is not to be trusted', () => {
     expect(await modelOf('lab2/tiny')).toMatchObject({ routes: [{ upstream_model: 'accounts/b/models/tiny' }] })
   })
 
-  test('with names that are none has them left out, and does not write to the terminal with them', async () => {
+  test("with invalid names leaves them out, and doesn't print them raw", async () => {
     lists(
       openaiList(
         'good',
@@ -481,7 +481,7 @@ describe('a list that is not to be trusted', () => {
     expect(stderr.length).toBeLessThan(2_000)
   })
 
-  test('with names that turn the line around, or thousands of models, stays a few plain lines', async () => {
+  test('with bidirectional names, or thousands of models, stays a few plain lines', async () => {
     const name = 'safe\u202Eetirw\u0007'
     lists(openaiList({ id: 'turned', name }, '\u202E', ...Array.from({ length: 3_000 }, (_, index) => `m-${index}`)))
     const { code, stderr } = await add('--name', 'lab', '--no-key', '--yes')
@@ -494,7 +494,7 @@ describe('a list that is not to be trusted', () => {
     expect((await add('--name', 'lab2', '--no-key', '--yes')).stderr).toContain('returned 400: [2Jgone.')
   })
 
-  test('that has nothing in it adds nothing', async () => {
+  test('that is empty adds nothing', async () => {
     lists(openaiList())
     expect(await add('--name', 'lab', '--local', '--yes')).toMatchObject({
       code: 1,
@@ -505,8 +505,8 @@ describe('a list that is not to be trusted', () => {
   })
 })
 
-describe('a model that is there already', () => {
-  test('gets another way, behind the first one and with a price of its own', async () => {
+describe('an existing model', () => {
+  test('gets another route, after the first one and with its own price', async () => {
     lists(openaiList('gpt-5'))
     await add('openai', '--yes')
     const pricing = { prompt: '0.000002', completion: '0.00002' }
@@ -537,7 +537,7 @@ describe('a model that is there already', () => {
     })
   })
 
-  test('gets it of an upstream that is there only once somebody has said yes', async () => {
+  test('gets one from an existing upstream only after a confirmation', async () => {
     const pricing = { prompt: '0.000002', completion: '0.00002' }
     lists(openaiList('gpt-5'))
     await add('openai', '--yes')
@@ -554,7 +554,7 @@ describe('a model that is there already', () => {
     expect((await edit()).stdout).toBe('No changes to router.\n')
   })
 
-  test('is not told of as unpriced, or as added, where only its price at another provider is not known', async () => {
+  test('is not reported as unpriced, or as added, if only its price at another provider is unknown', async () => {
     lists(openaiList('gpt-5'))
     await add('openai', '--yes')
     lists(openaiList('openai/gpt-5', 'own'))
@@ -564,7 +564,7 @@ describe('a model that is there already', () => {
     expect(stdout).toContain('Added lab with 0 models and 1 unpriced.')
   })
 
-  test('stays as a file has it', async () => {
+  test("from a file doesn't change", async () => {
     await Bun.write(
       join(bench.folder, 'c.yaml'),
       `version: 1
@@ -583,7 +583,7 @@ models: { openai/gpt-5: { routes: [{ upstream: mine, model: gpt-5 }] } }
   })
 })
 
-describe('the words', () => {
+describe('the arguments', () => {
   test.each([
     [['openai', '--yes', '--plan'], 'Pass either --plan or --yes'],
     [['openai', '--json'], '--json requires --yes or --plan'],
@@ -596,7 +596,7 @@ describe('the words', () => {
     expect(stderr).toContain(says)
   })
 
-  test('need a provider, or an address, and a name for what nobody knows', async () => {
+  test('need a provider, or a URL, and a name for an unknown one', async () => {
     expect((await bench.run('upstreams', 'add', '--yes')).stderr).toContain('Pass a provider, e.g. openai')
     expect((await add('--yes')).stderr).toContain('--name is missing')
     expect((await bench.run('upstreams', 'add', 'openai', '--base-url', 'ftp://x', '--yes')).stderr).toContain(
@@ -608,14 +608,14 @@ describe('the words', () => {
   })
 })
 
-describe('an upstream that was added', () => {
+describe('an existing upstream', () => {
   beforeEach(async () => {
     lists(openaiList('gpt-5', 'gpt-4o'))
     await add('openai', '--yes', '--models', 'gpt-5')
   })
   const openai = async () => (await json('catalog', 'export')).upstreams.openai
 
-  test('gets more models of its list, and keeps those that it has', async () => {
+  test('gets more models from its list, and keeps its own', async () => {
     const planned = await bench.run('upstreams', 'edit', 'openai', '--models', 'gpt-*', '--plan')
     expect(planned.stdout).toBe(
       '+ models.openai/gpt-4o, 1 route\nPreview: 2 rows to create, 0 to update, 0 to delete, 3 unchanged. To apply, run without --plan.\n',
@@ -625,7 +625,7 @@ describe('an upstream that was added', () => {
     expect((await bench.run('upstreams', 'edit', 'openai', '--models', 'gpt-*')).stdout).toBe('No changes to openai.\n')
   })
 
-  test('is changed in what is named alone', async () => {
+  test('is changed only in the named fields', async () => {
     const ran = await bench.run('upstreams', 'edit', 'openai', '--rpm', '60', '--disable')
     expect(ran.stdout).toContain('enabled: true -> false')
     expect(await openai()).toMatchObject({ rpm: 60, enabled: false, api_key: `\${OPENAI_API_KEY}` })
@@ -635,20 +635,20 @@ describe('an upstream that was added', () => {
     expect((await bench.run('upstreams', 'edit', 'nope', '--key')).stderr).toContain('upstreams list')
     expect((await bench.run('upstreams', 'edit', 'openai', '--key')).stdout).toContain('stored')
     expect(await openai()).toEqual({ preset: 'openai', base_url: provider.url })
-    // A variable takes the place of what was typed in.
+    // A variable replaces the typed credential.
     await bench.run('upstreams', 'edit', 'openai', '--key-env', 'OPENAI_API_KEY')
     const { upstreams } = await json('upstreams', 'list')
     expect(upstreams[0].credential).toEqual({ variable: 'OPENAI_API_KEY', sealed: false, status: 'set' })
   })
 
-  test('loses its credential where it moves, unless that comes with it', async () => {
+  test('loses its credential if its URL changes, unless a new one is given', async () => {
     await bench.run('upstreams', 'edit', 'openai', '--base-url', 'http://127.0.0.1:9/v1')
     expect(await openai()).toEqual({ preset: 'openai', base_url: 'http://127.0.0.1:9/v1' })
     await bench.run('upstreams', 'edit', 'openai', '--base-url', provider.url, '--key-env', 'OPENAI_API_KEY')
     expect(await openai()).toMatchObject({ base_url: provider.url, api_key: `\${OPENAI_API_KEY}` })
   })
 
-  test('goes with all that was found there, and leaves what others serve, too', async () => {
+  test('is removed with all of its models, except those that others serve', async () => {
     const pricing = { prompt: '0.000002', completion: '0.00002' }
     lists(openaiList({ id: 'openai/gpt-5', pricing }, { id: 'acme/own', pricing }))
     await add('openrouter', '--name', 'router', '--no-key', '--yes')

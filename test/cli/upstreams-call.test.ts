@@ -1,4 +1,7 @@
-/** `tollgate upstreams test --call`, through a server in this process: one tiny call, on record and paid, and what went wrong with it. */
+/**
+ * `tollgate upstreams test --call`, through a server in this process: one tiny call, recorded and charged, and its
+ * errors.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { toAdvice } from '../../src/cli/upstreams/text.ts'
 import { CREDENTIAL } from '../support/app.ts'
@@ -8,7 +11,7 @@ import { obliging } from '../support/upstream.ts'
 import { errorAnswer } from '../support/upstream-answers.ts'
 import { type Bench, createBench } from './run.ts'
 
-// The thread that counts takes its time to start beside other work.
+// The counting thread takes time to start during other work.
 setDefaultTimeout(60_000)
 
 let bench: Bench
@@ -22,7 +25,7 @@ afterEach(() => bench.close())
 const call = (...argv: string[]) => bench.run('upstreams', 'test', '--data', gateway.app.dataFolder, '--call', ...argv)
 const lastRow = async () => (await gateway.app.settled(await gateway.app.count())).at(-1)
 
-test('the cheapest model of the upstream is asked for a word, which is on record under `system` and paid', async () => {
+test("the upstream's cheapest model generates one token, recorded with `system` and charged", async () => {
   const { code, stdout, stderr } = await call('paid', '--json')
   expect([code, stderr]).toEqual([0, ''])
   const [result] = JSON.parse(stdout).upstreams
@@ -33,13 +36,13 @@ test('the cheapest model of the upstream is asked for a word, which is on record
   expect(result.request_id).toBe(`req_${row?.id}`)
 })
 
-test('a model may be named, and what it costs is printed', async () => {
+test('a model can be named, and its cost is printed', async () => {
   const { stdout } = await call('paid', '--model', 'acme/large')
   expect(stdout).toMatch(/paid +ready +\d+ +acme\/large\n +ok; req_\w+, \$0\.\d+\n/)
   expect(await lastRow()).toMatchObject({ model: 'acme/large', cost_nano_usd: costOf(10, 5) })
 })
 
-test('what is wrong is told with what to do, without the credential, and costs nothing', async () => {
+test('an error says what to do, without the credential, and costs nothing', async () => {
   gateway.upstream.script(errorAnswer(401, `Incorrect API key provided: ${CREDENTIAL}`))
   const { code, stdout, stderr } = await call('paid')
   expect([code, stderr]).toEqual([1, 'error: 1 of 1 upstream failed.\n'])
@@ -50,7 +53,7 @@ test('what is wrong is told with what to do, without the credential, and costs n
   expect(await lastRow()).toMatchObject({ key_id: 'system', status: 'failed', cost_nano_usd: 0 })
 })
 
-test('one that nobody knows, and none at all, are refused without a call', async () => {
+test('an unknown upstream, or none, is refused without a call', async () => {
   const before = gateway.upstream.requests.length
   const unknown = await call('nowhere-at-all')
   expect([unknown.code, unknown.stderr]).toEqual([
@@ -62,7 +65,7 @@ test('one that nobody knows, and none at all, are refused without a call', async
   expect(gateway.upstream.requests.length).toBe(before)
 })
 
-test('without a server nothing is asked: nobody would keep the record', async () => {
+test("without a server no call is made: it couldn't be recorded", async () => {
   const { code, stderr } = await bench.run('upstreams', 'test', 'paid', '--call')
   expect([code, stderr]).toEqual([1, expect.stringContaining('Start it: tollgate serve')])
 })

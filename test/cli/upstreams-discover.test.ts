@@ -1,4 +1,4 @@
-/** Model servers of this machine: what is found, by what, what is added, and what a hostile one does to whoever looks. */
+/** Model servers on this machine: which are found, how they are added, and attacks by hostile ones. */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { findLocalServers } from '../../src/server/outward/questions.ts'
@@ -16,7 +16,7 @@ afterEach(() => {
   servers = []
 })
 
-/** Starts a server that answers so, and returns where it is. */
+/** Starts a server with these responses, and returns its URL. */
 function serve(answer: (question: string) => Response | Promise<Response>, asked: string[] = []): string {
   const server = Bun.serve({
     port: 0,
@@ -52,7 +52,7 @@ test.each([
   for (const question of asked) expect(question).toMatch(/^GET \/(v1\/models|api\/tags|api\/v1\/models)$/)
 })
 
-test('a hostile server harms nobody: a page, an endless list, another address, silence', async () => {
+test('a hostile server harms no one: a page, an endless list, a redirect, silence', async () => {
   const endless = () =>
     new Response(
       new ReadableStream({ pull: (stream) => stream.enqueue(new TextEncoder().encode('{"models":['.repeat(9_000))) }),
@@ -67,7 +67,7 @@ test('a hostile server harms nobody: a page, an endless list, another address, s
   expect(await findLocalServers({ at, ms: 300 })).toEqual([])
 })
 
-test('what answers here is found behind a proxy, too, which is asked for nothing: it would answer from its own machine', async () => {
+test("local servers are found despite a proxy, which isn't used: it would respond from its own machine", async () => {
   const asked: string[] = []
   const proxy = engine('LM Studio', asked)
   const at = engine('Ollama')
@@ -79,7 +79,7 @@ console.log(JSON.stringify(await findLocalServers({ at: [${JSON.stringify(at)}] 
   expect(asked).toEqual([])
 })
 
-test('what is found is shown, and added by one word; it is there then, and found as such', async () => {
+test('found servers are shown, and added by one option; then they exist, and are shown as added', async () => {
   const at = engine('Ollama')
   const found = await bench.run('upstreams', 'discover', '--url', at)
   expect(found).toMatchObject({ code: 0 })
@@ -93,7 +93,7 @@ test('what is found is shown, and added by one word; it is there then, and found
   })
   expect(await list()).toMatchObject([{ id: 'ollama', base_url: at, local: true }])
   const { models } = JSON.parse((await bench.run('models', 'list', '--json')).stdout)
-  // What Ollama's cloud would answer is not among them.
+  // Ollama's cloud models are not among them.
   expect(models.map(({ slug }: { slug: string }) => slug).toSorted()).toEqual([
     ...['local/gemma3:4b', 'local/llama3.2:3b', 'local/loaded:1b', 'local/nomic-embed-text:latest'],
   ])
@@ -102,7 +102,7 @@ test('what is found is shown, and added by one word; it is there then, and found
   )
 })
 
-test('a provider whose key is in the environment is only named', async () => {
+test('a provider with a key in the environment is only named', async () => {
   bench.environment = { GROQ_API_KEY: 'a secret of groq' }
   const at = serve(() => new Response(''))
   const found = await bench.run('upstreams', 'discover', '--url', at, '--enable')
@@ -110,7 +110,7 @@ test('a provider whose key is in the environment is only named', async () => {
   expect(JSON.parse((await bench.run('upstreams', 'list', '--json')).stdout).upstreams).toEqual([])
 })
 
-test('a program that poses as a model server puts neither more models into the catalogue than anybody has, nor what is no name', async () => {
+test("a fake model server can't add too many models to the catalog, or invalid names", async () => {
   const list = (names: readonly string[]) => {
     const models = names.map((name) => ({ name, model: name, details: { parameter_size: '\x1b[31m1B' } }))
     const shown = { capabilities: ['completion'], model_info: { 'general.architecture': '\x1b[2J' } }

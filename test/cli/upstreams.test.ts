@@ -1,4 +1,4 @@
-/** The upstreams commands as a user meets them: with a running server, without one, and with one that cannot be asked. */
+/** The upstreams commands: with a running server, without one, and with an unreachable one. */
 
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
@@ -60,7 +60,7 @@ const tripped = {
 const json = (text: string) => JSON.parse(text)
 const lineOf = (id: string, text: string) => text.split('\n').find((line) => line.startsWith(`${id} `)) ?? ''
 
-/** What `upstreams list` says of one: its line, and what stands beneath it. */
+/** An upstream's lines in `upstreams list`. */
 const said = (id: string, text: string) =>
   text
     .match(new RegExp(`^${id} .*\\n(?: .*\\n)*`, 'm'))?.[0]
@@ -77,7 +77,7 @@ const PAID_KEY = {
 } as const
 
 describe('upstreams list', () => {
-  test('shows what the running server knows, beside what the database declares', async () => {
+  test("shows the running server's state, with the database's upstreams", async () => {
     await declare()
     const last_error = { message: 'connection refused', at_ms: NOW - 185_000 }
     const down = toUpstreamStatus('here', {
@@ -113,7 +113,7 @@ describe('upstreams list', () => {
     ])
   })
 
-  test('without a server says so, and shows what database and environment know', async () => {
+  test('without a server says so, and shows the state from database and environment', async () => {
     await declare()
     const { code, stdout, stderr } = await bench.run('upstreams', 'list')
     expect([code, stderr]).toEqual([0, expect.stringContaining('No server is running.')])
@@ -132,7 +132,7 @@ describe('upstreams list', () => {
     })
   })
 
-  test('says of a dialect that a newer version has written that this one does not know it', async () => {
+  test('reports an unknown API format of a newer version', async () => {
     await declare()
     const sqlite = new Database(databasePath(bench.folder))
     sqlite.run(
@@ -147,7 +147,7 @@ describe('upstreams list', () => {
     expect(lineOf('here', tested.stdout)).toMatch(new RegExp(`not ready +- +${reason}$`))
   })
 
-  test('tells a server that cannot be asked from none, and goes on', async () => {
+  test('distinguishes an unreachable server from none, and continues', async () => {
     await declare()
     stopServer = pretendServer(bench.folder, toStatus())
     rmSync(socketPath(bench.folder))
@@ -155,7 +155,7 @@ describe('upstreams list', () => {
     expect([code, stderr]).toEqual([0, expect.stringContaining("Can't reach the server: control.sock is missing")])
   })
 
-  test('shows an upstream that the server has not taken in yet as unknown', async () => {
+  test('shows an upstream that the server does not have yet as unknown', async () => {
     await declare()
     stopServer = pretendServer(bench.folder, toStatus())
     expect(said('here', (await bench.run('upstreams', 'list')).stdout)).toMatch(
@@ -163,14 +163,14 @@ describe('upstreams list', () => {
     )
   })
 
-  test('keeps to itself what an upstream tells the terminal to do', async () => {
+  test("doesn't print an upstream's terminal control characters", async () => {
     await declare()
     const last_error = { message: 'bad\u001b[2J\nnews', at_ms: NOW }
     stopServer = pretendServer(bench.folder, toStatus({ upstreams: [toUpstreamStatus('here', { last_error })] }))
     expect(said('here', (await bench.run('upstreams', 'list')).stdout)).toContain('bad?[2J?news (just now) ')
   })
 
-  test('says how to begin where nothing is declared, and where there is no database', async () => {
+  test('says how to begin without upstreams, and without a database', async () => {
     expect((await bench.run('upstreams', 'list')).stderr).toContain('No upstreams yet. Add one (tollgate upstreams add')
     expect((await bench.run('models', 'list')).stderr).toContain('models add')
     rmSync(databasePath(bench.folder))
@@ -182,7 +182,7 @@ describe('upstreams list', () => {
 })
 
 describe('upstreams test', () => {
-  test('has the running server ask those that are enabled, and fails if one could not answer', async () => {
+  test('makes the running server check enabled ones, and fails if one is unavailable', async () => {
     await declare()
     const asked: string[] = []
     stopServer = pretendServer(bench.folder, toStatus(), async (id) => {
@@ -201,7 +201,7 @@ describe('upstreams test', () => {
     expect(json(named.stdout)).toMatchObject({ upstreams: [{ id: 'here', state: 'unknown' }], server: { pid: 4242 } })
   })
 
-  test('of one that answers with some of its credentials warns of the others, and does not fail', async () => {
+  test('with some failing credentials warns of them, and does not fail', async () => {
     await declare()
     stopServer = pretendServer(bench.folder, toStatus(), async (id) => ({
       ...{ id, state: 'ready', reason: 'credential 2: /models returned 401: it is wrong', ms: 3 },
@@ -213,7 +213,7 @@ describe('upstreams test', () => {
     })
   })
 
-  test('of one that the server does not know yet fails without a word about the others', async () => {
+  test("for an upstream that the server doesn't have yet fails without checking others", async () => {
     await declare()
     stopServer = pretendServer(bench.folder, toStatus(), async (id) =>
       id === 'here' ? { id, state: 'ready', reason: null, ms: 3 } : null,
@@ -224,7 +224,7 @@ describe('upstreams test', () => {
     expect(lineOf('paid', stdout)).toMatch(/not ready +- +not yet loaded by the server$/)
   })
 
-  test('without a server asks from here, with what this environment has', async () => {
+  test('without a server checks from this process, with its environment', async () => {
     const upstream = await startUpstream()
     try {
       await declare(upstream.url)
@@ -243,7 +243,7 @@ describe('upstreams test', () => {
     expect(json(gone.stderr).error.kind).toBe('upstreams_failed')
   })
 
-  test('logs of an unknown upstream suggest no start', async () => {
+  test("logs of an unknown upstream doesn't suggest a start", async () => {
     await declare()
     expect(await bench.run('upstreams', 'logs', 'nobody')).toEqual({
       ...{ code: 1, stdout: '' },

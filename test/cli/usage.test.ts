@@ -1,4 +1,4 @@
-/** `tollgate usage`: what people, spreadsheets and scripts get to see. */
+/** `tollgate usage`: output for terminals, spreadsheets, and scripts. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import type { RefusalCount } from '../../src/store/ledger-store.ts'
 import { databasePath } from '../../src/store/sqlite/files.ts'
@@ -37,7 +37,7 @@ describe('on a terminal', () => {
     bench.isWatched = true
   })
 
-  test('is a table with a bar for what each cost, names of revoked keys too, and a total', async () => {
+  test('is a table with a bar per cost, including names of revoked keys, and a total', async () => {
     const [dev, old] = [await idOf('--name', 'dev'), await idOf('--name', 'old')]
     await bench.run('keys', 'revoke', 'old')
     inLedger(
@@ -60,7 +60,7 @@ describe('on a terminal', () => {
     expect(bars.slice(1, 3)).toEqual([30, 10])
   })
 
-  test.each([40, 80, 200])('fits %i columns, or as much of it as tells the most', async (columns) => {
+  test.each([40, 80, 200])('fits %i columns, with the most important ones', async (columns) => {
     inLedger({ costNanoUsd: DOLLAR, estimated: 1, status: 'cut', promptTokens: 123_456_789, model: 'm'.repeat(100) })
     bench.columns = columns
     const { stdout } = await usage('--by', 'model')
@@ -70,7 +70,7 @@ describe('on a terminal', () => {
     expect(stdout).toContain('$1.00')
   })
 
-  test('rounds small sums to the nearest of two digits', async () => {
+  test('rounds small sums to two digits', async () => {
     inLedger(
       ...[16_800_000, 9_960_000, 1, DOLLAR + 5_000_000].map((costNanoUsd, n) => ({ user: `u${n}`, costNanoUsd })),
     )
@@ -78,7 +78,7 @@ describe('on a terminal', () => {
     expect(costs.slice(1, 6)).toEqual(['$1.01', '$0.017', '$0.01', '$0.000000001', '$1.03'])
   })
 
-  test('has bars of requests where nothing cost anything, and no commands to the terminal', async () => {
+  test('has bars of requests if everything was free, and no control characters', async () => {
     inLedger(...[1, 2, 3].map(() => ({ user: 'e\u001b[2Jvil', costNanoUsd: 0 })), { user: null, costNanoUsd: 0 })
     const { stdout } = await usage('--by', 'user')
     expect(stdout).not.toContain('\u001b')
@@ -87,7 +87,7 @@ describe('on a terminal', () => {
     expect(lines(stdout)[2]).toMatch(/^\(no user\) +1 {2}█+/)
   })
 
-  test('tells keys of one name apart by their ids, and days by their dates', async () => {
+  test('distinguishes keys with the same name by ID, and days by date', async () => {
     const first = await idOf('--name', 'twin')
     await bench.run('keys', 'revoke', 'twin')
     const second = await idOf('--name', 'twin')
@@ -103,7 +103,7 @@ describe('on a terminal', () => {
     ])
   })
 
-  test('says so where there is nothing to show', async () => {
+  test('says if there is nothing to show', async () => {
     expect(await usage()).toMatchObject({
       code: 0,
       stdout: '',
@@ -113,7 +113,7 @@ describe('on a terminal', () => {
 })
 
 describe('in a pipe', () => {
-  test('is CSV by the rules of RFC 4180, with ids beside names', async () => {
+  test('is CSV by RFC 4180, with IDs next to names', async () => {
     const id = await idOf('--name', 'a "b", c')
     inLedger({ keyId: id, costNanoUsd: 1_500, firstTokenMs: null })
     const { stdout } = await usage()
@@ -139,7 +139,7 @@ describe('in a pipe', () => {
     },
   )
 
-  test('has every column that the rollup sums, and the row of the rest says how many it stands for', async () => {
+  test("has every column of the rollup, and the rest's row has its number of groups", async () => {
     inLedger(
       { model: 'acme/a', costNanoUsd: 2 },
       { model: 'acme/b', costNanoUsd: 1 },
@@ -158,7 +158,7 @@ describe('in a pipe', () => {
 })
 
 describe('--json', () => {
-  test('is one document: rows, rest and total, what it covers, what still waits', async () => {
+  test('is one document: rows, rest and total, its period, and pending records', async () => {
     const team = JSON.parse((await bench.run('teams', 'create', '--name', 'Blue', '--json')).stdout)
     inLedger({ teamId: team.id, costNanoUsd: 3, estimated: 1 }, { teamId: null, costNanoUsd: 1 })
     const found = await json('--by', 'team,hour', '--since', '2026-11-21', '--until', '2026-11-22')
@@ -182,12 +182,12 @@ describe('--json', () => {
     })
   })
 
-  test('writes sums of money beyond 2^53 digit by digit', async () => {
+  test('writes sums of money beyond 2^53 exactly', async () => {
     for (let i = 0; i < 3; i++) inLedger({ costNanoUsd: Number.MAX_SAFE_INTEGER })
     expect((await usage('--json')).stdout).toContain(`"cost_nano_usd": ${3n * BigInt(Number.MAX_SAFE_INTEGER)},`)
   })
 
-  test('says what it covers where requests are gone', async () => {
+  test('reports its period if requests were deleted', async () => {
     inLedger({ createdMs: HOUR - DAY_MS, user: 'ann' }, { user: 'ann' })
     const sqlite = openDatabase(databasePath(bench.folder), { busyMs: 0 })
     pruneSlice(sqlite, { untilMs: HOUR, after: '', limit: 100, spared: [] }, NOW)
@@ -199,8 +199,8 @@ describe('--json', () => {
   })
 })
 
-describe('what it is about', () => {
-  test('is narrowed by keys, teams, aliases and patterns as people name them', async () => {
+describe('the selection', () => {
+  test('is filtered by keys, teams, aliases, and patterns, as named by users', async () => {
     const dev = await idOf('--name', 'dev')
     inLedger(
       { keyId: dev, model: 'acme/large' },
@@ -215,7 +215,7 @@ describe('what it is about', () => {
     expect(await requests('--upstream', 'paid', '--endpoint', 'chat', '--user', 'nobody')).toBe(0)
   })
 
-  test('is the last seven days by default, and what came in the ms asked for', async () => {
+  test('is the last seven days by default, or an exact period in ms', async () => {
     inLedger({ createdMs: NOW - 7 * DAY_MS }, { createdMs: NOW - 7 * DAY_MS - 1 }, { createdMs: NOW - 1 })
     expect((await json()).total.requests).toBe(2)
     expect((await json('--since', '8d', '--until', '7d')).total.requests).toBe(1)
@@ -239,7 +239,7 @@ describe('what it is about', () => {
     expect(await usage(...argv)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(part) })
   })
 
-  test('names what is not known', async () => {
+  test('with an unknown name is an error', async () => {
     expect(await usage('--key', 'nobody')).toMatchObject({
       code: 1,
       stderr: expect.stringContaining("no key 'nobody'"),
@@ -256,7 +256,7 @@ describe('refused requests', () => {
     sqlite.close()
   }
 
-  test('are a table by key and code, with what each code means', async () => {
+  test("are a table by key and code, with each code's meaning", async () => {
     bench.isWatched = true
     refuse({ keyId: await idOf('--name', 'dev'), code: 'insufficient_quota', refused: 1_234 }, {})
     const { stdout } = await usage('--refusals')

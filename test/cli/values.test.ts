@@ -1,4 +1,4 @@
-/** Values of options: exact money, times, counts, names, and a sentence for each wrong one. */
+/** Values of options: exact money, times, counts, names, and an error for each invalid one. */
 import { describe, expect, test } from 'bun:test'
 import { readOption, toBudget, toCount, toMoment, toName } from '../../src/cli/values.ts'
 import { toUsd } from '../../src/domain/usage.ts'
@@ -46,7 +46,7 @@ describe('readExpiry', () => {
     test(`refuses '${text}' with a sentence`, () => expect(() => toExpiry(text, nowMs)).toThrow(/--expires/))
 })
 
-test('toMoment reads spans as ago and dates as they are', () => {
+test('toMoment reads durations as ago and dates unchanged', () => {
   const nowMs = Date.UTC(2026, 10, 21)
   const read = (text: string) => new Date(toMoment('--since', text, nowMs)).toISOString()
   expect(read('7d')).toBe('2026-11-14T00:00:00.000Z')
@@ -66,7 +66,7 @@ describe('toCount', () => {
 })
 
 describe('toName', () => {
-  test('takes any text of 1 to 200 characters, without the space around it', () => {
+  test('accepts any text of 1 to 200 characters, trimmed', () => {
     expect([toName(' Zoë’s team ', ''), toName('x'.repeat(200), '')]).toEqual(['Zoë’s team', 'x'.repeat(200)])
     for (const text of ['', '  ', 'x'.repeat(201)])
       expect(() => toName(text, '')).toThrow('1 to 200 visible characters')

@@ -1,4 +1,4 @@
-/** What `serve` prints to be copied: commands that work in the folder where it was started, however that was done. */
+/** The commands that `serve` prints: they work in the folder where it was started, however it was started. */
 import { describe, expect, test } from 'bun:test'
 import { type Started, toDataOption, toInvocation } from '../../src/cli/serve/welcome.ts'
 
@@ -29,12 +29,12 @@ describe('the program is called', () => {
   })
 })
 
-test('the data folder is named where commands would not find it by themselves', () => {
+test('the data folder is named if commands would not find it by default', () => {
   const option = (folder: string, started: Partial<Started> = {}) => toDataOption(folder, { ...checkout, ...started })
   expect(option('/home/ann/tollgate/tollgate_data')).toBe('')
   expect(option('/home/ann/tollgate/other')).toBe(' --data other')
   expect(option('/var/lib/tollgate')).toBe(' --data /var/lib/tollgate')
-  // It may be set for that one process alone.
+  // The variable may be set only for that process.
   const environment = { TOLLGATE_DATA: '/home/ann/tollgate/tollgate_data' }
   expect(option('/home/ann/tollgate/tollgate_data', { environment })).toBe(' --data tollgate_data')
 })

@@ -1,4 +1,4 @@
-/** What the program says of itself: help with examples that work, and what a shell completes. */
+/** Help with examples that work, and shell completion. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import type { Command } from 'commander'
 import { createProgram } from '../../src/cli/program.ts'
@@ -19,18 +19,18 @@ const silent = {
   cwd: '/',
 }
 
-/** The lines to copy below the help of a command, without the program's name. */
+/** The example lines in a command's help, without the program's name. */
 function examplesOf(command: Command): string[] {
   const help: string[] = []
   command.configureOutput({ writeOut: (text) => help.push(text) }).outputHelp()
   return [...help.join('').matchAll(/^ {2}tollgate (.*)$/gm)].map(([, line = '']) => line)
 }
 
-/** Every command that does something, by its words. */
+/** Every command with an action, by its words. */
 function leavesOf(program: Command, words: readonly string[] = []): Map<string, Command> {
   const found = program.commands.flatMap((command) => {
     const name = [...words, command.name()]
-    // `audit` does something itself, and so do the commands below it.
+    // `audit` has an action, as do the commands below it.
     const isLeaf = command.commands.length === 0 || examplesOf(command).length > 0
     const own = isLeaf ? [[name.join(' '), command] as const] : []
     return [...own, ...leavesOf(command, name)]
@@ -38,7 +38,7 @@ function leavesOf(program: Command, words: readonly string[] = []): Map<string, 
   return new Map(found.filter(([name]) => name !== 'complete'))
 }
 
-/** As a shell takes a line apart, up to where it sends something elsewhere. */
+/** Splits a line like a shell, up to a redirection or pipe. */
 const toWords = (line: string) =>
   [...line.replace(/ [<>|].*$/, '').matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
     ([, single, double, bare]) => single ?? double ?? bare ?? '',
@@ -49,7 +49,7 @@ const EXAMPLES = [...leavesOf(await createProgram(silent))].map(
 )
 
 describe('examples', () => {
-  test('stand below the help of every command: two lines, of that one', async () => {
+  test('are in the help of every command: two lines for that command', async () => {
     const leaves = leavesOf(await createProgram(silent))
     expect(leaves.size).toBeGreaterThan(50)
     for (const [name, command] of leaves) {
@@ -59,7 +59,7 @@ describe('examples', () => {
     }
   })
 
-  test.each(EXAMPLES)('of %s are taken as they stand', async (name, lines) => {
+  test.each(EXAMPLES)('of %s are valid', async (name, lines) => {
     for (const line of lines) {
       const program = await createProgram(silent)
       const command = leavesOf(program).get(name)
@@ -81,7 +81,7 @@ describe('a shell', () => {
   const complete = async (...words: string[]) =>
     (await bench.run('complete', '--', ...words)).stdout.split('\n').map((line) => line.split('\t')[0] ?? '')
 
-  test('is told of commands, of those below one, and of options anywhere', async () => {
+  test('completes commands, subcommands, and options anywhere', async () => {
     expect(await complete('')).toContain('serve')
     expect(await complete('')).not.toContain('complete')
     expect(await complete('key')).toEqual(['keys', ''])
@@ -91,31 +91,31 @@ describe('a shell', () => {
     expect(await complete('--data', 'keys', 'ke')).toEqual(['keys', ''])
   })
 
-  test('offers files where a value stands, and where nothing is known', async () => {
+  test('completes files for a value, and for unknown input', async () => {
     expect(await complete('serve', '--catalog', '')).toEqual([''])
     expect(await complete('catalog', 'apply', '')).toEqual([''])
     expect(await complete('no', 'such')).toEqual([''])
   })
 
-  test.each(['bash', 'zsh', 'fish'])('named %s has a script, and evaluates nothing that is typed', async (shell) => {
+  test.each(['bash', 'zsh', 'fish'])('named %s has a script, which evaluates no typed text', async (shell) => {
     const { code, stdout } = await bench.run('completions', shell)
     expect(code).toBe(0)
     expect(stdout).toContain('tollgate complete -- ')
     expect(stdout).not.toContain('eval')
   })
 
-  test('that has none is told which have', async () => {
+  test('without support lists the supported ones', async () => {
     expect(await bench.run('completions', 'tcsh')).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('bash, zsh, or fish'),
     })
   })
 
-  test('of the Bash kind completes words by its script, whatever stands in them', async () => {
+  test('of the Bash kind completes words by its script, whatever they contain', async () => {
     const { stdout: script } = await bench.run('completions', 'bash')
     const typed = ['tollgate', 'keys', '$(touch evil)', 'rev']
     const lines = [
-      // What the shell would start: it answers with the words that it was given.
+      // Replaces the program of the completion: it prints its arguments.
       `tollgate() { printf '%s\\n' "\${@: -1}oke" "$#"; }`,
       script,
       `COMP_WORDS=(${typed.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=3; _tollgate; printf '%s\\n' "\${COMPREPLY[@]}"`,
@@ -126,7 +126,7 @@ describe('a shell', () => {
   })
 })
 
-describe('colours', () => {
+describe('colors', () => {
   let bench: Bench
   beforeEach(() => {
     bench = createBench()
@@ -137,7 +137,7 @@ describe('colours', () => {
   const ESCAPE = '\u001b['
   const doctor = async () => (await bench.run('doctor')).stdout
 
-  test('are for people at a terminal, who did not ask for none', async () => {
+  test('are only for terminals, unless turned off', async () => {
     expect(await doctor()).toContain(ESCAPE)
     expect((await bench.run('keys', 'revoke', 'nobody')).stderr).toStartWith(`${ESCAPE}31merror:`)
     for (const environment of [{ NO_COLOR: '1' }, { TERM: 'dumb' }]) {
@@ -150,7 +150,7 @@ describe('colours', () => {
     expect(await doctor()).not.toContain(ESCAPE)
   })
 
-  test('change nothing else: a table has its columns where it has them without', async () => {
+  test("don't change the layout: columns are the same without them", async () => {
     await bench.run('keys', 'create', '--name', 'dev')
     const watched = (await bench.run('keys', 'list')).stdout
     bench.isWatched = false
@@ -159,7 +159,7 @@ describe('colours', () => {
   })
 })
 
-test('`help` before a command is its help, and names what is none', async () => {
+test('`help` before a command prints its help, and rejects an unknown one', async () => {
   const bench = createBench()
   try {
     expect(await bench.run('help', 'keys', 'create')).toEqual(await bench.run('keys', 'create', '--help'))

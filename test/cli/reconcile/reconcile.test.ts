@@ -1,4 +1,4 @@
-/** `tollgate reconcile`: what a provider billed against what the ledger has. */
+/** `tollgate reconcile`: a provider's bill compared with the ledger. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -53,7 +53,7 @@ const run = (...argv: string[]) =>
   bench.run('reconcile', ...argv, ...(argv.includes('--credential') ? [] : ['--upstream', 'openai']))
 const json = async (...argv: string[]) => JSON.parse((await run(...argv, '--json')).stdout)
 
-describe('what agrees', () => {
+describe('equal figures', () => {
   test('is one sentence and exit code 0, with money from the cost API', async () => {
     inLedger(...five())
     const files = [put('usage.json', usage([{}])), put('costs.json', paid(costs([{}]), '5.00000001'))]
@@ -64,7 +64,7 @@ describe('what agrees', () => {
     })
   })
 
-  test('does so under the name that a model has since its release, and by any name of one with both', async () => {
+  test("also match under a model's later name, and under either name of one with both", async () => {
     inLedger(
       ...five(),
       ...five({ upstreamModel: 'gpt-4o-2024-08-06' }),
@@ -83,7 +83,7 @@ describe('what agrees', () => {
     ])
   })
 
-  test('counts calls, not requests: retries, fallbacks to others, and what another day began', async () => {
+  test('count calls, not requests: retries, fallbacks, and calls across midnight', async () => {
     const before = { createdMs: DAY - 1_000 }
     const row = toSettled(toOpen({ ...AT, ...before }), { ...USED, attempts: 4, costNanoUsd: 4 * DOLLAR })
     const targets = [before, {}, {}, { upstream: 'other' }]
@@ -102,8 +102,8 @@ describe('what agrees', () => {
   })
 })
 
-describe('what differs', () => {
-  test('is named per day and model, with the requests that can explain it', async () => {
+describe('different figures', () => {
+  test('are listed per day and model, with the requests that can explain them', async () => {
     bench.columns = 200
     const [timedOut = '', estimated = ''] = inLedger(
       { ...FAILED, errorCode: 'upstream_timeout' },
@@ -130,7 +130,7 @@ describe('what differs', () => {
     ])
   })
 
-  test('is exact in JSON, with whole IDs', async () => {
+  test('are exact in JSON, with whole IDs', async () => {
     const [id] = inLedger({ ...FAILED, errorCode: 'upstream_timeout' })
     const files = [put('usage.json', usage([{}])), put('costs.json', paid(costs([{}]), '"12345678.000000001"'))]
     const { stdout } = await run(...files, '--json')
@@ -140,11 +140,11 @@ describe('what differs', () => {
       figures: { requests: { provider: 5, ledger: 0, equal: false }, cached: { provider: 0, ledger: 0, equal: true } },
       requests: [{ id, status: 'failed', error_code: 'upstream_timeout', estimated: false }],
     })
-    // Beyond what a double holds.
+    // Beyond the precision of a double.
     expect(stdout).toContain('"provider": 12345678000000001,')
   })
 
-  test('is compared by day alone where lines name no model', async () => {
+  test('are compared only by day if lines name no model', async () => {
     inLedger(...five({ upstream: 'anthropic', upstreamModel: 'claude-x' }))
     const lines = [
       { amount: '300', model: 'claude-x' },
@@ -167,7 +167,7 @@ describe('what differs', () => {
   })
 })
 
-test('OpenRouter has quantities and money in one file', async () => {
+test('of OpenRouter have quantities and money in one file', async () => {
   const of = { upstream: 'openrouter', upstreamModel: 'openai/gpt-5', promptTokens: 10, completionTokens: 25 }
   inLedger(...five({ ...of, reasoningTokens: 5, costNanoUsd: 3_000_000 }))
   const ran = await bench.run('reconcile', put('a.json', activity([{}])), '--upstream', 'openrouter')
@@ -194,7 +194,7 @@ describe('a credential', () => {
     expect([ok, notes]).toEqual([false, ['Left out: the usage of 1 other API key.']])
   })
 
-  test('without a number is the first', async () => {
+  test('without a number is the first one', async () => {
     inLedger(...five(), { credential: 2 })
     const file = put('usage.json', usage([{ api_key_id: 'key_a' }]))
     expect((await run(file, '--credential', 'openai=key_a')).code).toBe(0)
@@ -214,7 +214,7 @@ describe('a credential', () => {
 })
 
 describe('days', () => {
-  test('whose requests were deleted are left out, and said', async () => {
+  test('whose requests were deleted are left out, with a note', async () => {
     inLedger(...five(), ...five({ createdMs: DAY + DAY_MS + HOUR_MS }))
     inDatabase((sqlite) => pruneSlice(sqlite, { untilMs: DAY + 2 * HOUR_MS, after: '', limit: 100, spared: [] }, DAY))
     const { code, stderr, stdout } = await run(put('usage.json', usage([{}]), usage([{}], DAY + DAY_MS)))
@@ -282,7 +282,7 @@ describe('fetched from the provider', () => {
     }
   })
 
-  test('follows pages, grouped by model and key, with the key of the environment', async () => {
+  test('follows pages, grouped by model and key, with the key from the environment', async () => {
     inLedger(...five(), ...five({ createdMs: DAY + DAY_MS + HOUR_MS }))
     const { code, stderr } = await fetched('openai', ({ pathname, searchParams }) => {
       if (pathname.endsWith('/costs'))
@@ -347,7 +347,7 @@ describe('fetched from the provider', () => {
     expect(stderr).not.toContain('sk-admin')
   })
 
-  test('needs the key in the environment, on one line, and HTTPS beyond this machine', async () => {
+  test('needs the key in the environment, on one line, and HTTPS except on this machine', async () => {
     const asks = (...argv: string[]) => run('--provider', 'openai', ...argv)
     for (const url of [
       'http://api.example.com',
@@ -377,14 +377,14 @@ test.each([
   expect(await run(...argv)).toMatchObject({ code: 2, stderr: expect.stringMatching(message) })
 })
 
-test('an export of very many models is compared, and its table is cut', async () => {
+test('an export of very many models is compared, and its table is truncated', async () => {
   const lines = Array.from({ length: 10_000 }, (_, at) => ({ model: `m${at}` }))
   const { stdout, stderr } = await run(put('usage.json', usage(lines)))
   expect(stderr).toBe('error: The bill and the ledger differ in 10000 of 10000 lines.\n')
   expect(stdout).toContain('9500 more lines with --json.')
 })
 
-test('without --upstream, those with the URL of the provider are compared', async () => {
+test("without --upstream, all with the provider's URL are compared", async () => {
   const ran = await bench.run('reconcile', put('usage.json', usage([{}])))
   expect(ran.stderr).toBe('error: No upstream calls api.openai.com. Pass its ID with --upstream.\n')
 })

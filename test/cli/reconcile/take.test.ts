@@ -1,4 +1,7 @@
-/** `tollgate reconcile --take`: what a provider billed beyond the ledger is recorded once, with its reason, and the ledger stays consistent. */
+/**
+ * `tollgate reconcile --take`: a provider's charges that the ledger lacks are recorded once, with a reason, and the
+ * ledger stays consistent.
+ */
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +10,7 @@ import { costs, usage } from '../../ledger/reconcile/exports.ts'
 import { type Gateway, startGateway } from '../../support/gateway.ts'
 import { type Bench, createBench } from '../run.ts'
 
-/** That of the gateway's clock. */
+/** Time of the gateway's clock. */
 const DAY = Date.UTC(2026, 10, 21)
 const REASON = 'two calls timed out, billed by invoice 7'
 
@@ -26,7 +29,7 @@ afterEach(async () => {
 
 const LINE = { model: 'large-v1', line_item: 'large-v1, input' }
 
-/** @param beyond what the provider has, and the ledger has not. */
+/** @param beyond amounts of the bill that the ledger lacks. */
 async function toFiles(beyond: {
   requests: number
   input: number
@@ -95,7 +98,7 @@ test('is in reports, once, with its reason, on no budget, and the bill matches f
   expect((await json('audit', 'log', '--action', 'ledger')).audit.length).toBe(1)
 })
 
-test('twice at the same time is once, and a bill that grew is taken for the rest', async () => {
+test('concurrent runs record once, and a bill that grew adds the difference', async () => {
   await ask()
   const files = await toFiles({ requests: 0, input: 5, output: 0, nanoUsd: 1_000_000 })
   await Promise.all([take(files), take(files), take(files)])
@@ -110,7 +113,7 @@ test('twice at the same time is once, and a bill that grew is taken for the rest
   expect((await bench.run('ledger', 'verify')).code).toBe(0)
 })
 
-test('needs a reason and one upstream, and takes nothing that the ledger has more of', async () => {
+test('needs a reason and one upstream, and records nothing that the ledger has more of', async () => {
   await ask()
   const files = await toFiles({ requests: 0, input: 0, output: 0, nanoUsd: -2_000 })
   for (const argv of [['--take'], ['--reason', 'x'], ['--take', '--reason', ' '], ['--take', '--reason', 'a\u0007']])
@@ -120,7 +123,7 @@ test('needs a reason and one upstream, and takes nothing that the ledger has mor
   expect(gateway.app.rows().length).toBe(1)
 })
 
-test('a bill beyond what the ledger can hold is refused, by the command and by the server', async () => {
+test("a bill beyond the ledger's range is refused, by the command and by the server", async () => {
   await ask()
   const files = await toFiles({ requests: 0, input: 0, output: 0, nanoUsd: 2 ** 54 })
   expect(await take(files)).toMatchObject({
