@@ -1,4 +1,4 @@
-/** Files of one second made with ffmpeg, and two seconds as Chromium's MediaRecorder gives them in pieces. */
+/** Files of one second made with ffmpeg, and of two seconds recorded by Chromium's MediaRecorder in pieces. */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { measureAudio } from '../../src/audio/duration.ts'
@@ -20,7 +20,7 @@ function toWav(ms: number, { format = 1, rate = 16_000, bits = 16, size = -1, af
   fmt.writeUInt16LE(format, 0)
   fmt.writeUInt16LE(1, 2)
   fmt.writeUInt32LE(rate, 4)
-  // A rate of bytes that lies high.
+  // A byte rate that is too high.
   fmt.writeUInt32LE(0xffffffff, 8)
   fmt.writeUInt16LE(bits, 14)
   const data = Buffer.alloc((ms * rate * bits) / 8_000)
@@ -28,7 +28,7 @@ function toWav(ms: number, { format = 1, rate = 16_000, bits = 16, size = -1, af
   return Buffer.concat([Buffer.from('RIFF\0\0\0\0WAVE'), ...chunks])
 }
 
-/** The bytes of `at` and after it, replaced. */
+/** Replaces bytes from the position of `at`. */
 function forge(bytes: Buffer, at: string | number, offset: number, ...values: number[]): Buffer {
   const found = typeof at === 'number' ? at : bytes.indexOf(at, 0, 'latin1')
   expect(found).toBeGreaterThanOrEqual(0)
@@ -37,8 +37,8 @@ function forge(bytes: Buffer, at: string | number, offset: number, ...values: nu
   return forged
 }
 
-describe('the length of audio', () => {
-  test('is measured in each format, also as a browser records it', async () => {
+describe('the duration of audio', () => {
+  test('is measured in each format, also as recorded by a browser', async () => {
     const names = {
       ...{ 'lame.mp3': 1_000, 'adts.aac': 1_088, 'opus.ogg': 1_000, 'vorbis.ogg': 1_000, 'flac.ogg': 1_000 },
       ...{ 'flac.flac': 1_000, 'index-last.m4a': 1_000, 'fragments.mp4': 1_088, 'opus.webm': 1_020 },
@@ -51,15 +51,15 @@ describe('the length of audio', () => {
     expect(await measure(toWav(500, { after: chunk('LIST', Buffer.alloc(300)) }))).toMatchObject({ ms: 500 })
   })
 
-  test('of what is nothing known is the most that its bytes can be', async () => {
+  test('is the maximum for the number of bytes if the format is unknown', async () => {
     for (const bytes of [Buffer.alloc(0), Buffer.from('text'), Buffer.alloc(7_500), toWav(100, { format: 0x161 })])
       expect(await measure(bytes)).toEqual(unknown(bytes))
   })
 
-  test('is not lowered by what a header claims', async () => {
+  test("isn't lowered by a header", async () => {
     const [mp3, flac, opus, m4a, webm] = ['lame.mp3', 'flac.flac', 'opus.ogg', 'index-last.m4a', 'opus.webm'].map(load)
     if (!mp3 || !flac || !opus || !m4a || !webm) throw new Error('missing')
-    // One frame, and as many samples to drop as can be said.
+    // One frame, with the maximum number of samples to drop.
     const xing = forge(mp3, 'Info', 8, 0, 0, 0, 1)
     expect((await measure(xing)).ms).toBe(1_000)
     expect((await measure(forge(xing, 'Lavc', 21, 255, 255, 255))).ms).toBeGreaterThan(500)
@@ -72,7 +72,7 @@ describe('the length of audio', () => {
     expect((await measure(forge(webm, 'D\x89', 3, 0, 0, 0, 0))).ms).toBe(1_020)
   })
 
-  test('is not raised by it either', async () => {
+  test("isn't raised by a header either", async () => {
     const most = [255, 255, 255, 255]
     expect((await measure(forge(load('index-last.m4a'), 'mvhd', 16, ...most))).ms).toBe(1_088)
     expect((await measure(forge(load('lame.mp3'), 'Info', 8, ...most))).ms).toBe(1_000)
@@ -85,14 +85,14 @@ describe('the length of audio', () => {
     expect((await measure(forge(opus, position, 6, ...most, 255, 255, 15, 0))).ms).toBe(1_020)
   })
 
-  test('of damaged and hostile files comes to an end', async () => {
+  test('is found in finite time for damaged and hostile files', async () => {
     const random = Buffer.from(Array.from({ length: 4_096 }, (_, at) => (Math.imul(at + 1, 0x9e3779b1) >>> 21) & 0xff))
     for (const name of ['lame.mp3', 'adts.aac', 'opus.ogg', 'vorbis.ogg', 'flac.flac', 'fragments.mp4', 'opus.webm']) {
       const bytes = load(name)
       for (let cut = 1; cut < bytes.length - 40; cut += 97) {
         expect((await measure(bytes.subarray(0, cut))).ms).toBeGreaterThan(0)
         expect((await measure(forge(bytes, cut, 0, ...random.subarray(cut % 999, (cut % 999) + 40)))).ms).toBeLessThan(
-          // As long as frames of some bytes can be.
+          // The longest duration that frames of a few bytes can have.
           1e9,
         )
       }
@@ -113,7 +113,7 @@ describe('the length of audio', () => {
       }
   })
 
-  test('of a large file is measured in slices, each in its owner’s turn, and given up if the client leaves', async () => {
+  test('of a large file is measured in slices, in turns of the owner, until the client disconnects', async () => {
     const large = Buffer.alloc(25 * 1024 * 1024, 0xff)
     let turns = 0
     const counted = async <T>(work: () => T) => {

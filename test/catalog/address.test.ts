@@ -1,4 +1,4 @@
-/** Where an upstream may be that is set up from afar. */
+/** Allowed addresses of upstreams that are added over the network. */
 import { expect, test } from 'bun:test'
 import { explainAddress, hostOf } from '../../src/catalog/remote.ts'
 
@@ -8,7 +8,7 @@ const judge = (url: string, local: boolean, addresses: string[] = []) => {
   return problem.includes('Mark the upstream as local') ? 'local' : 'never'
 }
 
-test('a name that does not resolve, or not in time, is refused, local as it may be, and says so', () => {
+test("a name that doesn't resolve in time is refused, even if it is local, with the reason", () => {
   for (const local of [false, true]) {
     expect(explainAddress('https://nowhere.example.com/v1', local, 'no_such_name')).toContain('does not resolve')
     expect(explainAddress('https://slow.example.com/v1', local, 'late')).toContain(
@@ -70,12 +70,12 @@ test.each([
   ['http://metadata.google.internal/v1', ['169.254.169.254'], 'never'],
   ['http://two.example.com/v1', ['93.184.216.34', 'fe80::1'], 'never'],
   ['http://zone.example.com/v1', ['fe80::1%eth0'], 'never'],
-])('%s that resolves to %p: %s', (url, addresses, expected) => {
+])('%s resolving to %p: %s', (url, addresses, expected) => {
   expect(judge(url, false, addresses)).toBe(expected)
   expect(judge(url, true, addresses)).toBe(expected === 'never' ? 'never' : 'taken')
 })
 
-test('the host of a base URL is what a resolver takes', () => {
+test('the host of a base URL is in the form that a resolver expects', () => {
   expect(['https://Api.Example.com:8443/v1', 'http://[::1]:4/v1', 'http://a.b./v1'].map(hostOf)).toEqual([
     ...['api.example.com', '::1', 'a.b'],
   ])

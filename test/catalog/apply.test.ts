@@ -1,4 +1,4 @@
-/** From a catalogue to rows: origins, prices on record, and that nothing to change leaves no trace. */
+/** From a catalog to rows: origins, recorded prices, and no trace without changes. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { applyCatalog, type DestructiveOptions, isApplied } from '../../src/catalog/apply.ts'
@@ -32,7 +32,7 @@ const read = () => store.readCatalog()
 const slugs = async () => (await read()).models.map((row) => `${row.slug} ${row.origin}`)
 
 describe('applyCatalog', () => {
-  test('adds one revision and one audit row for a change, and none for no change', async () => {
+  test('adds one revision and one audit row for a change, and none without changes', async () => {
     expect(await apply(catalog(model('v/a')))).toMatchObject({
       ...{ created: 3, updated: 0, deleted: 0, unchanged: 0, version: 1, overridden: [], kept: [] },
     })
@@ -41,7 +41,7 @@ describe('applyCatalog', () => {
     expect(tables.select().from(audit).all()).toHaveLength(1)
   })
 
-  test('keeps the time at which a row was made, and moves the other only with a change', async () => {
+  test('keeps the creation time, and updates the other time only with a change', async () => {
     await apply(catalog(model('v/a'), model('v/b')))
     expect(await apply(catalog(model('v/a', { name: 'New' }), model('v/b')), 'file', 2_000)).toMatchObject({
       updated: 1,
@@ -53,7 +53,7 @@ describe('applyCatalog', () => {
     ])
   })
 
-  test('adds a price row when a price changes, keeps the old one, and touches neither otherwise', async () => {
+  test('adds a price row if a price changes, keeps the old one, and otherwise changes neither', async () => {
     await apply(catalog(model('v/a')))
     const before = (await read()).models[0]?.priceId
     await apply(catalog(model('v/a', { name: 'Other name' })))
@@ -64,7 +64,7 @@ describe('applyCatalog', () => {
     expect((await read()).models[0]?.priceId).toBe(rows[1]?.id as string)
   })
 
-  test('records the price of a route that has its own', async () => {
+  test('records the price of a route with its own price', async () => {
     const pricing = [{ prompt: '9', completion: '9' }]
     await apply(catalog(model('v/a', { routes: [{ ...ROUTE, pricing }] })))
     const price = tables.select().from(prices).where(eq(prices.upstream, 'u')).get()
@@ -72,7 +72,7 @@ describe('applyCatalog', () => {
     expect((await read()).routes[0]?.priceId).toBe(price?.id as string)
   })
 
-  test('keeps what a route says of itself, and that a model is not listed, and takes both back', async () => {
+  test("keeps fields of a route, and that a model isn't listed, and resets both", async () => {
     const facts = { contextLength: 8, maxOutputLength: 4, supportedFeatures: ['tools' as const] }
     const said = async () => [(await read()).models[0]?.listed, (await read()).routes[0]]
     await apply(catalog(model('v/a', { listed: false, routes: [{ ...ROUTE, ...facts }] })))
@@ -81,7 +81,7 @@ describe('applyCatalog', () => {
     expect(await said()).toMatchObject([true, { contextLength: null, maxOutputLength: null, supportedFeatures: null }])
   })
 
-  test('takes over that an alias is not listed', async () => {
+  test("records that an alias isn't listed", async () => {
     const declare = (listed: boolean) =>
       apply({ ...catalog(model('v/a')), aliases: [{ alias: 'fast', model: 'v/a', listed }] })
     await declare(true)
@@ -89,7 +89,7 @@ describe('applyCatalog', () => {
     expect((await store.readCatalog()).aliases).toMatchObject([{ alias: 'fast', listed: false }])
   })
 
-  test('has two routes of one model on the same upstream, where the upstream calls them differently', async () => {
+  test('allows two routes of one model on the same upstream with different names there', async () => {
     await apply(catalog(model('v/a', { routes: [ROUTE, { ...ROUTE, upstreamModel: 'n', priority: 1 }] })))
     expect((await read()).routes).toMatchObject([
       { upstreamModel: 'm', priority: 0 },
@@ -97,7 +97,7 @@ describe('applyCatalog', () => {
     ])
   })
 
-  test('touches no key, no secret, no team', async () => {
+  test('changes no key, secret, or team', async () => {
     const nowMs = 1_000
     const team = { id: 't', name: 'Red', budgetNanoUsd: 5, budgetPeriod: 'day' as const, metadata: {}, createdMs: 1 }
     tables.insert(teams).values(team).run()
@@ -110,7 +110,7 @@ describe('applyCatalog', () => {
     expect(read()).toEqual(before)
   })
 
-  test('deletes rows of its own origin and built-in ones that a file no longer declares', async () => {
+  test('deletes built-in rows, and file rows that the file no longer declares', async () => {
     await apply(
       { ...catalog(model('tollgate/demo')), aliases: [{ alias: 'demo', model: 'tollgate/demo', listed: true }] },
       'builtin',
@@ -127,7 +127,7 @@ describe('applyCatalog', () => {
     expect((await store.readCatalog()).routes.map(({ upstreamModel }) => upstreamModel)).toEqual(['m'])
   })
 
-  test('keeps what a file no longer declares where it is not pruned, and names it', async () => {
+  test('without prune, keeps entries that a file no longer declares, and names them', async () => {
     await apply(catalog(model('v/a'), model('v/b')))
     const { deleted, kept } = await apply(catalog(model('v/b')), 'file', 2_000, {})
     expect([deleted, kept]).toEqual([0, ['models.v/a', 'models.v/a: route u (m)']])
@@ -137,14 +137,14 @@ describe('applyCatalog', () => {
     expect(isApplied(await store.readSettings(), 'd')).toBe(true)
   })
 
-  test('has what was set by hand forgotten where it is to, for what it declares', async () => {
+  test('discards manual changes to declared entries on request', async () => {
     await apply(catalog(model('v/a', { name: 'By hand' }), model('v/own')), 'admin')
     await apply(catalog(model('v/a')), 'file', 2_000, { discardEdits: true, prune: true })
     expect((await slugs()).sort()).toEqual(['v/a file', 'v/own admin'])
     expect((await read()).models.find(({ slug }) => slug === 'v/a')?.name).toBe('v/a')
   })
 
-  test('says on the audit row what changed, before and after, and no more than fits', async () => {
+  test('records changes before and after in the audit row, up to a limit', async () => {
     await apply(catalog(model('v/a')))
     await apply(catalog(model('v/a', { name: 'New' })), 'file', 2_000)
     const many = Array.from({ length: 120 }, (_, index) => model(`v/m${index}`))
@@ -157,13 +157,13 @@ describe('applyCatalog', () => {
     expect(third?.detail).toMatchObject({ created: 240, untold: 140 })
   })
 
-  test('leaves discovered rows alone, and takes one over that it declares itself', async () => {
+  test('leaves discovered rows unchanged, and replaces those that it declares', async () => {
     await apply({ ...catalog(model('v/found'), model('v/a')), upstreams: [upstream('u')] }, 'discovered')
     await apply(catalog(model('v/a')))
     expect((await slugs()).sort()).toEqual(['v/a file', 'v/found discovered'])
   })
 
-  test('goes on to count less than what was set by hand, and says where they differ', async () => {
+  test("doesn't override manual changes, and reports differences", async () => {
     await apply(catalog(model('v/a', { name: 'By hand' })), 'admin')
     const { overridden } = await apply(catalog(model('v/a')))
     expect(overridden).toEqual([
@@ -174,7 +174,7 @@ describe('applyCatalog', () => {
     expect(await slugs()).toEqual(['v/a admin'])
   })
 
-  test('has a route that was set by hand only as long as there is what it leads to', async () => {
+  test('has a manual route only if its model and upstream exist', async () => {
     const byHand = { model: 'v/a', upstream: 'u', upstreamModel: 'other', origin: 'admin' }
     const route = { ...ROUTE, ...byHand, priceId: null }
     const sql = "INSERT INTO catalog_entries VALUES ('routes', 'v/a u other', 'admin', ?)"

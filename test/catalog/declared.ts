@@ -1,4 +1,4 @@
-/** Catalogues as their rows' owners would declare them, for the tests of this folder. */
+/** Declared catalogs for the tests of this folder. */
 import type { Catalog, DeclaredModel, DeclaredRoute } from '../../src/catalog/complete.ts'
 
 export const upstream = (id: string) => ({

@@ -1,4 +1,4 @@
-/** An exported catalogue says what the database says: planned against it there is no difference, applied elsewhere it is the same. */
+/** An exported catalog has the database's content: planning it shows no changes, and applying it elsewhere gives the same catalog. */
 import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
 import { applyCatalog } from '../../src/catalog/apply.ts'
 import { readExport } from '../../src/catalog/change.ts'
@@ -11,7 +11,7 @@ import { createFolder, type Folder } from '../ledger/fixture.ts'
 import { createPicker } from '../support/random.ts'
 import { parse } from './parsing.ts'
 
-/** Two databases, emptied for each test: a migration takes longer than all else here. */
+/** Two databases, emptied for each test, since a migration takes longer than everything else here. */
 const [one, other] = [createFolder(), createFolder()]
 afterAll(() => {
   one.close()
@@ -27,7 +27,7 @@ function empty({ database }: Folder): void {
 const store = createConfigStore(one.database)
 const run = (sql: string) => void one.database.run(sql)
 
-/** Not a whole second: rows that were made by an apply are made in the middle of one. */
+/** Not a whole second, as in rows created by an apply. */
 const NOW = Date.UTC(2026, 10, 21) + 123
 
 const PLAN = { origin: 'file', subject: 'it', digest: 'd', actor: 'test', isPlan: true, prune: true } as const
@@ -37,7 +37,7 @@ async function apply(to: ConfigStore, text: string, nowMs = NOW) {
   return applyCatalog(to, catalog, { origin: 'file', actor: 'test', subject: 't', digest: 'd', prune: true, nowMs })
 }
 
-/** All that a row says; whose it is and when it was written aside. A client sees in which second a model was made. */
+/** All fields of a row except origin and times. Clients see the second in which a model was created. */
 function toSaid({ upstreams, models, routes, aliases }: CatalogRows) {
   const nobody = { origin: null, priceId: null, updatedMs: 0 }
   return {
@@ -48,7 +48,7 @@ function toSaid({ upstreams, models, routes, aliases }: CatalogRows) {
   }
 }
 
-/** Exports, and holds the text to its promise. Returns it. */
+/** Exports, checks, and returns the text. */
 async function checkExport(): Promise<string> {
   const { text, document, leftOut } = await toExport(await readExport(store))
   expect(leftOut).toEqual([])
@@ -68,7 +68,7 @@ const FACTS =
   'context_length: 100, max_output_length: 10, input_modalities: [text], output_modalities: [text], supported_features: []'
 
 describe('catalog export', () => {
-  test('writes what a file left to be known, references as references, and prices digit by digit', async () => {
+  test('omits known facts, and keeps references and all digits of prices', async () => {
     await apply(
       store,
       `version: 1
@@ -91,11 +91,11 @@ aliases: { fast: openai/gpt-4o-mini, hidden: { model: v/own, listed: false } }
     expect(text.match(/from_wildcard: true/g)?.length).toBeGreaterThan(3)
   })
 
-  test('of an empty catalogue is one that can be applied', async () => {
+  test('of an empty catalog can be applied', async () => {
     await checkExport()
   })
 
-  test('leaves a credential that was typed in out, and says so beside its upstream', async () => {
+  test('omits a stored credential, and says so next to its upstream', async () => {
     await apply(store, `version: 1\nupstreams: { a: { dialect: openai, base_url: "http://h/v1" } }\nmodels: {}\n`)
     run("INSERT OR REPLACE INTO upstream_credentials VALUES ('a', 1, 'c2VjcmV0')")
     const { text, sealed } = await toExport(await readExport(store))
@@ -106,7 +106,7 @@ aliases: { fast: openai/gpt-4o-mini, hidden: { model: v/own, listed: false } }
     expect(text).not.toContain('c2VjcmV0')
   })
 
-  test('leaves out what a file may not say, and what leads to nothing without it, and says why', async () => {
+  test("omits rows that a file can't have, and those that depend on them, with the reason", async () => {
     const models = ['v/a', 'v/a.b', 'v/c'].map(
       (slug) => `${slug}: { name: N, ${FACTS}, routes: [{ upstream: a, model: m }, { upstream: b, model: m }] }`,
     )
@@ -165,7 +165,7 @@ const NASTY = [
   '',
 ]
 
-/** Rows as a file could have made them, of every kind, with texts that a careless writer would break. */
+/** Rows of every kind that a file can create, with texts that need careful quoting. */
 function drawText(seed: number): string {
   const pick = createPicker(seed)
   const any = <T>(of: readonly T[]) => of[pick(of.length)] as T
@@ -242,7 +242,7 @@ function drawText(seed: number): string {
 }
 
 test.each(Array.from({ length: 40 }, (_, seed) => seed))(
-  'an export says what the rows say, whosever they are (seed %d)',
+  'an export has the same content as the rows, with any origins (seed %d)',
   async (seed) => {
     await apply(store, drawText(seed))
     for (const kind of ['upstreams', 'models', 'routes', 'aliases']) {

@@ -1,4 +1,4 @@
-/** The catalogue file: what it becomes, and that every mistake in it is named with its line and field, all at once. */
+/** Parses the catalog file, and reports all errors at once, with line and field. */
 import { describe, expect, test } from 'bun:test'
 import { parse, problemsOf } from './parsing.ts'
 
@@ -26,8 +26,8 @@ models:
 aliases: { fast: openai/gpt-4o-mini }
 `
 
-describe('a catalogue without mistakes', () => {
-  test('becomes plain values with its references kept as references', async () => {
+describe('a valid catalog', () => {
+  test('becomes plain values, and keeps references as references', async () => {
     const { catalog } = await parse(DESIGN_EXAMPLE)
     expect(catalog.upstreams[0]).toEqual({
       id: 'openai',
@@ -50,7 +50,7 @@ describe('a catalogue without mistakes', () => {
     expect(catalog.aliases).toEqual([{ alias: 'fast', model: 'openai/gpt-4o-mini', listed: true }])
   })
 
-  test('warns about a variable that is not set, and is accepted all the same', async () => {
+  test("is accepted with a warning about a variable that isn't set", async () => {
     expect((await parse(DESIGN_EXAMPLE)).warnings).toEqual([
       'catalog.yaml:3: upstreams.openai: OPENAI_API_KEY is not set here. Until the server has it, this upstream is unavailable.',
     ])
@@ -62,7 +62,7 @@ describe('a catalogue without mistakes', () => {
     expect((await parse(json)).catalog.upstreams).toHaveLength(1)
   })
 
-  test('takes the facts and the price that an entry leaves out from the known ones', async () => {
+  test('takes missing facts and prices from the known ones', async () => {
     const { catalog } = await parse(
       withModel('{ max_output_length: 100, routes: [{ upstream: u, model: any }] }', 'openai/gpt-4o-mini'),
     )
@@ -70,12 +70,12 @@ describe('a catalogue without mistakes', () => {
     expect(catalog.models[0]?.pricing[0]?.prompt).toBe('0.00000015')
   })
 
-  test('needs no price where every route is local', async () => {
+  test('needs no price if all routes are local', async () => {
     const { catalog } = await parse(withModel(`{ ${FACTS}, routes: [{ upstream: here, model: m }] }`))
     expect(catalog.models[0]?.pricing).toEqual([{ prompt: '0', completion: '0', input_cache_read: '0' }])
   })
 
-  test('keeps what a route says of itself, and the limits of an upstream', async () => {
+  test('keeps the fields of a route, and the limits of an upstream', async () => {
     const { catalog } = await parse(`version: 1
 upstreams: { u: { dialect: demo, local: true, rpm: 60, tpm: 90000, concurrency: 4 } }
 models:
@@ -90,14 +90,14 @@ models:
     ])
   })
 
-  test('is what is shipped', async () => {
+  test('is the built-in one', async () => {
     const shipped = await Bun.file(new URL('../../catalog.yaml', import.meta.url)).text()
     const { catalog, warnings } = await parse(shipped)
     expect(warnings).toEqual([])
     expect(catalog.models.map(({ slug }) => slug)).toEqual(['tollgate/demo', 'tollgate/demo-embeddings'])
   })
 
-  test('is what is shipped with every example in it uncommented', async () => {
+  test('is the built-in one with all examples uncommented', async () => {
     const shipped = await Bun.file(new URL('../../catalog.yaml', import.meta.url)).text()
     const { catalog } = await parse(
       shipped.replace(
@@ -114,8 +114,8 @@ models:
   })
 })
 
-describe('a catalogue with mistakes', () => {
-  test('with five mistakes names five lines', async () => {
+describe('an invalid catalog', () => {
+  test('with five errors names five lines', async () => {
     const problems = await problemsOf(`version: 1
 upstreams:
   openai:
@@ -428,7 +428,7 @@ aliases:
     ],
   ]
   for (const [name, text, problem] of scenarios) {
-    test(`is told about ${name}, and of nothing else`, async () => {
+    test(`reports ${name}, and nothing else`, async () => {
       const problems = await problemsOf(text)
       expect(problems).toHaveLength(name.startsWith('text') ? problems.length : 1)
       expect(problems[0]).toMatch(problem)
@@ -436,7 +436,7 @@ aliases:
   }
 })
 
-test('a large catalogue is read with pauses, in which a server answers others', async () => {
+test('reading a large catalog lets the server respond to other requests', async () => {
   const facts = 'context_length: 8, max_output_length: 1, input_modalities: [text], output_modalities: [text]'
   const models = Array.from(
     { length: 2_000 },

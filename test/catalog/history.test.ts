@@ -1,4 +1,4 @@
-/** What the catalogue was is kept, and comes back: exactly, as a change like any other, and with nothing lost to it. */
+/** Versions of the catalog are kept and can be restored exactly, as a normal change without losses. */
 import { beforeEach, expect, test } from 'bun:test'
 import { applyCatalog, type DestructiveOptions, revertCatalog, showVersion } from '../../src/catalog/apply.ts'
 import type { Catalog } from '../../src/catalog/complete.ts'
@@ -27,7 +27,7 @@ const apply = (declared: Catalog, origin: Origin = 'file', wishes: DestructiveOp
 const revert = (number: number, isPlan = false) =>
   revertCatalog(store, number, { actor: 'bob', nowMs: nowMs++, isPlan })
 const listVersions = (of: ConfigStore) => of.readVersions()
-/** What administrators change by hand, behind everybody's back. */
+/** Manual changes of administrators, outside applies. */
 const edit = (slug: string, name: string) =>
   folder.database.run("INSERT OR REPLACE INTO catalog_entries VALUES ('models', ?, 'admin', ?)", [
     slug,
@@ -40,7 +40,7 @@ const read = async () => {
 }
 const DEARER = [{ prompt: '9', completion: '9' }]
 
-test('each apply that changes something is a version; a revert brings back its rows, prices and owners', async () => {
+test('each apply with changes is a version; a revert restores its rows, prices, and origins', async () => {
   await apply(catalog(model('v/a'), model('v/b')))
   const first = await read()
   await apply(catalog(model('v/a', { pricing: DEARER })))
@@ -74,7 +74,7 @@ test('each apply that changes something is a version; a revert brings back its r
   })
 })
 
-test('what was changed by hand and discarded by a file comes back', async () => {
+test('manual changes that a file discarded return', async () => {
   await apply(catalog(model('v/a')))
   edit('v/a', 'By hand')
   await apply(catalog(model('v/a')), 'file', { discardEdits: true })
@@ -83,7 +83,7 @@ test('what was changed by hand and discarded by a file comes back', async () => 
   expect((await store.readCatalog()).models).toMatchObject([{ name: 'By hand', origin: 'admin' }])
 })
 
-test('what was changed by hand between two applies is a version of its own, and comes back, too', async () => {
+test('manual changes between two applies are their own version, and return, too', async () => {
   await apply(catalog(model('v/a')))
   edit('v/a', 'By hand')
   await revert(1)
@@ -94,7 +94,7 @@ test('what was changed by hand between two applies is a version of its own, and 
   expect((await store.readCatalog()).models).toMatchObject([{ name: 'By hand', origin: 'admin' }])
 })
 
-test('a catalogue from before any version was kept is kept by the first change', async () => {
+test('the first change keeps a catalog from before versions existed', async () => {
   await apply(catalog(model('v/a')))
   folder.database.run('DELETE FROM catalog_versions')
   await apply(catalog(model('v/b')))
@@ -106,7 +106,7 @@ test('a catalogue from before any version was kept is kept by the first change',
   expect((await store.readCatalog()).models).toMatchObject([{ slug: 'v/a' }])
 })
 
-test('a version shows what it changed, field by field', async () => {
+test('a version shows its changes by field', async () => {
   await apply(catalog(model('v/a')))
   await apply(catalog(model('v/a', { contextLength: 9 })))
   expect((await showVersion(store, 2)).changes).toEqual([
@@ -117,7 +117,7 @@ test('a version shows what it changed, field by field', async () => {
   ])
 })
 
-test('the newest hundred are kept, numbers are never given twice, and others are said to be gone', async () => {
+test("the newest hundred versions are kept, numbers aren't reused, and other versions are unknown", async () => {
   for (let count = 1; count <= 103; count++) await apply(catalog(model('v/a', { name: `name ${count}` })))
   const versions = await listVersions(store)
   expect([versions.length, versions[0]?.number, versions.at(-1)?.number]).toEqual([100, 4, 103])
@@ -130,7 +130,7 @@ test('the newest hundred are kept, numbers are never given twice, and others are
 
 const undo = (number: number) => undoVersion(store, number, { actor: 'bob', nowMs: nowMs++ })
 
-test('an undone change leaves the catalog as if it had never been made, whatever else was changed later', async () => {
+test('an undo leaves the catalog as without the change, whatever changed later', async () => {
   const random = createRandom(7)
   const slugs = Array.from({ length: 8 }, (_, at) => `v/m${at}`)
   const change = (slug: string, at: number) => {

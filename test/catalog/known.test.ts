@@ -1,4 +1,4 @@
-/** Known facts: exact prices, and the project's words for other people's names. */
+/** Known facts: exact prices, and models.dev's names converted to the catalog's. */
 import { describe, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -35,7 +35,7 @@ describe('toPerToken', () => {
 })
 
 describe('the shipped facts', () => {
-  test('are found by slug, else by upstream and model name', async () => {
+  test('are found by model ID, else by upstream and model name', async () => {
     const known = await loadKnown()
     expect(findFacts(known, 'openai/gpt-4o-mini', []).name).toBe('GPT-4o mini')
     expect(findFacts(known, 'my/model', [{ upstream: 'openai', model: 'gpt-4o-mini' }]).name).toBe('GPT-4o mini')
@@ -43,7 +43,7 @@ describe('the shipped facts', () => {
     expect(findFacts(known, '__proto__/constructor', [])).toEqual({})
   })
 
-  test('have prices in plain decimals only', async () => {
+  test('have only plain decimal prices', async () => {
     const known = await loadKnown()
     const prices = Object.values(known).flatMap(({ models }) =>
       Object.values(models).flatMap((model) => toFacts(model).pricing ?? []),
@@ -53,7 +53,7 @@ describe('the shipped facts', () => {
       for (const name of PRICE_NAMES) if (item[name]) expect(item[name]).toMatch(/^\d{1,9}(\.\d{1,18})?$/)
   })
 
-  test('have other prices that a catalog could have, each with its model and limits', async () => {
+  test('have other prices that are valid in a catalog, each with its model and limits', async () => {
     const path = join(import.meta.dir, '../../src/catalog/known-prices.jsonl')
     const [from, ...lines] = readFileSync(path, 'utf8').trimEnd().split('\n')
     expect(from).toMatch(/LiteLLM [\d.]+, .*, read \d{4}-\d\d-\d\d/)
@@ -79,7 +79,7 @@ describe('the shipped facts', () => {
     }
   })
 
-  test('have prices of batches, never above the usual ones', async () => {
+  test('have batch prices, never above the usual ones', async () => {
     const known = await loadKnown()
     const of = (provider: string, model: string) => findFacts(known, `${provider}/${model}`, [])?.pricing ?? []
     expect(of('openai', 'gpt-5').find(({ mode }) => mode === 'batch')).toEqual({
@@ -98,7 +98,7 @@ describe('the shipped facts', () => {
       }
   })
 
-  test('speak of files, features and tiers as the catalogue does', async () => {
+  test("use the catalog's names for files, features, and tiers", async () => {
     expect(findFacts(await loadKnown(), 'google/gemini-2.5-pro', [])).toMatchObject({
       inputModalities: ['text', 'image', 'file', 'audio', 'video'],
       supportedFeatures: ['tools', 'json_mode', 'structured_outputs', 'reasoning'],
@@ -106,12 +106,12 @@ describe('the shipped facts', () => {
     })
   })
 
-  test('say how a model is told to think, and whether it takes a temperature', async () => {
+  test('have reasoning settings of a model, and whether it accepts a temperature', async () => {
     const known = await loadKnown()
     const of = (model: string) => findRouteSettings(known, 'my/model', { upstream: 'anthropic', model })
     expect(of('claude-3-haiku-20240307')).toEqual({ thinking: 'none' })
     expect(of('claude-haiku-4-5')).toEqual({ thinking: 'budget' })
-    // It knows efforts, too, and refuses to think by one.
+    // This model has efforts, too, but refuses them for thinking.
     expect(of('claude-opus-4-5')).toEqual({ thinking: 'budget' })
     const efforts: Effort[] = ['low', 'medium', 'high', 'xhigh', 'max']
     expect(of('claude-sonnet-5')).toEqual({ thinking: 'adaptive', efforts, thinking_off: true, sampling: false })
@@ -120,7 +120,7 @@ describe('the shipped facts', () => {
     expect(of('claude-nobody')).toEqual({})
   })
 
-  test("tell how each of Google's models is asked to think, too", async () => {
+  test("have reasoning settings of Google's models, too", async () => {
     const known = await loadKnown()
     const of = (model: string) => findRouteSettings(known, 'my/model', { upstream: 'google', model })
     expect(of('gemini-2.0-flash')).toEqual({ thinking: 'none' })
@@ -130,7 +130,7 @@ describe('the shipped facts', () => {
     expect(of('gemini-3-pro-preview')).toEqual({ thinking: 'adaptive', efforts, thinking_off: false })
   })
 
-  test('have the prices of modes, by what the provider says when it has served so', async () => {
+  test("have prices of modes, named as in the provider's responses", async () => {
     const known = await loadKnown()
     expect(findFacts(known, 'openai/gpt-5.4', []).pricing).toContainEqual({
       ...{ prompt: '0.000005', completion: '0.00003', input_cache_read: '0.0000005', mode: 'priority' },
@@ -141,14 +141,14 @@ describe('the shipped facts', () => {
     })
   })
 
-  test('have prices of the cache, by whichever name they are listed', async () => {
+  test('have cache prices under either name', async () => {
     const known = await loadKnown()
     const minimax = known.minimax?.models['MiniMax-M2.1']
     const cached = { input_cache_read: '0.00000003', input_cache_write: '0.000000375' }
     expect(minimax && toFacts(minimax).pricing).toEqual([{ prompt: '0.0000003', completion: '0.0000012', ...cached }])
   })
 
-  test('say which efforts a model of OpenAI’s format takes, if any', async () => {
+  test('have the efforts of a model in OpenAI’s format, if any', async () => {
     const known = await loadKnown()
     const of = (provider: string, name: string) => {
       const model = findAt(known, provider, name)
@@ -160,18 +160,18 @@ describe('the shipped facts', () => {
     expect(of('xai', 'grok-4.20-0309-reasoning')).toEqual({ thinking: 'none' })
     expect(of('xai', 'grok-4.20-0309-non-reasoning')).toEqual({ thinking: 'none' })
     expect(of('deepseek', 'deepseek-v4-pro')).toEqual({ efforts: ['high', 'max'] })
-    // What it knows is no effort.
+    // The listed value isn't an effort.
     expect(of('groq', 'qwen/qwen3-32b')).toEqual({})
     expect(of('zai', 'glm-4.6')).toEqual({})
   })
 
-  test('have what an hour in the cache costs at Anthropic, which is twice the prompt', async () => {
+  test("have Anthropic's one-hour cache price, which is twice the prompt price", async () => {
     expect(findFacts(await loadKnown(), 'anthropic/claude-opus-4-6', []).pricing?.[0]).toMatchObject({
       ...{ prompt: '0.000005', input_cache_write: '0.00000625', input_cache_write_1h: '0.00001' },
     })
   })
 
-  test('have the whole answer at the dearer price where thinking makes it dearer, and thoughts apart only where they are cheaper', async () => {
+  test('have one output price if reasoning costs more, and a separate price only if it costs less', async () => {
     const known = await loadKnown()
     expect(findFacts(known, 'alibaba/qwen-plus', []).pricing).toEqual([{ prompt: '0.0000004', completion: '0.000004' }])
     expect(findFacts(known, 'perplexity/sonar-deep-research', []).pricing?.[0]).toMatchObject({

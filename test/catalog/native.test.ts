@@ -1,4 +1,4 @@
-/** Which formats of clients an upstream is said to speak: none that its dialect does not. */
+/** Passthrough formats of an upstream, only those of its dialect. */
 import { expect, test } from 'bun:test'
 import { parseCatalog } from '../../src/catalog/file.ts'
 import { allPresets } from '../../src/store/presets.ts'
@@ -22,14 +22,14 @@ test.each([
   await expect(parse(upstream)).rejects.toThrow(words)
 })
 
-test.each(['false', '[]', '[responses]', '[responses, completions]'])('native: %s is taken', async (native) => {
+test.each(['false', '[]', '[responses]', '[responses, completions]'])('native: %s is accepted', async (native) => {
   const { catalog } = await parse(`{ dialect: openai, base_url: "https://a.example", passthrough: ${native} }`)
   expect(catalog.upstreams[0]?.options.passthrough).toEqual(
     JSON.parse(native.replace(/\w+/g, (word) => (word === 'false' ? word : `"${word}"`))),
   )
 })
 
-test('an upstream may have the names of 0.1.0, each of which gets a warning with its line and the new name', async () => {
+test('an upstream may use the names of 0.1.0, each with a warning that has its line and the new name', async () => {
   const upstream =
     '{ dialect: openai, base_url: "https://a.example", native: [responses], leave: 5s, api_key: file:/x }'
   const { catalog, warnings, renamed } = await parse(upstream)
@@ -43,7 +43,7 @@ test('an upstream may have the names of 0.1.0, each of which gets a warning with
   await expect(parse(upstream.replace('{', '{ passthrough: false, '))).rejects.toThrow('native')
 })
 
-test('the presets that speak the Responses API are those whose providers say so', () => {
+test('presets pass through the Responses API only if their providers support it', () => {
   const speaking = Object.entries(allPresets()).filter(([, { settings }]) => settings.passthrough)
   expect(speaking.map(([name]) => name)).toEqual(['openai', 'azure', 'openrouter', 'xai'])
 })

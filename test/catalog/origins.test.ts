@@ -1,6 +1,6 @@
 /**
- * Discovery, a file and an administrator disagree, in generated orders: what stands in the end is what the rules about layers say,
- * worked out here row by row, and a server starts on it.
+ * Conflicting changes by discovery, a file and an administrator, in generated orders. The result follows the rules of layers,
+ * calculated here by row, and a server starts with it.
  */
 import { expect, test } from 'bun:test'
 import { type ApplyOptions, applyCatalog } from '../../src/catalog/apply.ts'
@@ -25,10 +25,10 @@ interface Step {
   catalog: Catalog
 }
 
-/** What a row says, in short, and whose it is. */
+/** A row's fields, in short, and its origin. */
 type Stands = Map<string, { origin: Origin; says: string; model?: string; upstream?: string }>
 
-/** Some of three upstreams, three models and two aliases, with facts that others may see otherwise. */
+/** Some of three upstreams, three models and two aliases, with facts that may differ between layers. */
 function drawCatalog(pick: Draw): Catalog {
   const upstreams = ['a', 'b', 'c'].filter(() => pick(3) > 0).map((id) => ({ ...upstream(id), enabled: pick(2) > 0 }))
   const drawRoutes = () =>
@@ -55,7 +55,7 @@ function drawSteps(pick: Draw): Step[] {
   }))
 }
 
-/** The rows of a catalogue, or of the tables, by their names. */
+/** The rows of a catalog, or of the tables, by name. */
 function toStands(rows: Seen, origin?: Origin): Stands {
   const stands: Stands = new Map()
   const whose = (row: { origin?: Origin }) => origin ?? row.origin ?? 'file'
@@ -72,7 +72,7 @@ function toStands(rows: Seen, origin?: Origin): Stands {
   return stands
 }
 
-/** The tables, as far as this test looks at them; what is only declared has no owner yet. */
+/** The table columns of this test. Declared rows have no origin yet. */
 interface Seen {
   upstreams: Owned<Pick<UpstreamRow, 'id' | 'enabled'>>[]
   models: Owned<Pick<ModelRow, 'slug' | 'name' | 'contextLength'>>[]
@@ -81,10 +81,10 @@ interface Seen {
 }
 type Owned<Row> = Row & { origin?: Origin }
 
-/** What each layer says, by the names of rows. */
+/** The rows of each layer, by name. */
 type Layers = ReadonlyMap<Origin, Stands>
 
-/** The rules of one layer: what is declared takes the place of what it said, and the rest goes where that is pruned. */
+/** The rule of one layer: declared rows replace its earlier ones. With prune, the rest is deleted. */
 function follow(before: Layers, { origin, wishes, catalog }: Step): Layers {
   const routes = catalog.models.flatMap(({ slug, routes }) => routes.map((route) => ({ ...route, model: slug })))
   const declared = toStands({ ...catalog, routes }, origin)
@@ -95,7 +95,7 @@ function follow(before: Layers, { origin, wishes, catalog }: Step): Layers {
   return after.set(origin, new Map([...staying, ...declared]))
 }
 
-/** The strongest layer counts, row by row, and a route where there is what it leads to. */
+/** For each row, the strongest layer applies. A route needs its model and upstream. */
 function merge(layers: Layers): Stands {
   const all: Stands = new Map(ORIGINS.flatMap((origin) => [...(layers.get(origin) ?? [])]))
   const isLost = ({ model, upstream }: { model?: string; upstream?: string }) =>
@@ -107,7 +107,7 @@ const inOrder = (stands: Stands) => [...stands].sort(([a], [b]) => (a < b ? -1 :
 
 const SETTINGS = { ...toServeConfig({ flags: {}, environment: {}, settings: {} }), port: 0, probeMs: 0 }
 
-/** Whether a server starts on a data folder and stops in good order. */
+/** True if a server starts with a data folder and stops cleanly. */
 async function canServe(dataFolder: string): Promise<boolean> {
   const server = await startServer({
     ...{ dataFolder, environment: {}, version: 'test', now: Date.now, prepare() {}, configure: () => SETTINGS },
@@ -130,10 +130,10 @@ test.each(Array.from({ length: 60 }, (_, seed) => seed))('seed %d ends as the or
     const { version } = await apply(step)
     const rows = await store.readCatalog()
     expect(inOrder(toStands(rows))).toEqual(inOrder(merge(expected)))
-    // What is kept of it is what stands.
+    // The stored version is the current state.
     const kept = version === null ? null : await store.readVersion(version)
     if (kept) expect(inOrder(toStands(mergeLayers(kept.layers)))).toEqual(inOrder(toStands(rows)))
-    // Saying it again changes nothing.
+    // Applying it again changes nothing.
     expect(await apply(step)).toMatchObject({ created: 0, updated: 0, deleted: 0, version: null })
   }
   if (seed % 12 === 0) expect(await canServe(folder.path)).toBe(true)

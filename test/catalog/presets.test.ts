@@ -1,4 +1,4 @@
-/** A preset is kept as it is written, and read where it is used: planned, applied, exported, brought back; and what is wrong with one. */
+/** Presets are stored by name and resolved on use: planned, applied, exported, and reverted. Also invalid ones. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { applyCatalog, revertCatalog } from '../../src/catalog/apply.ts'
 import { readExport } from '../../src/catalog/change.ts'
@@ -33,7 +33,7 @@ async function apply(text: string) {
 const stored = async () => (await store.readCatalog()).upstreams[0] as UpstreamRow
 const inForce = async () => toUpstream(await stored(), { KEY: 'secret' }, 'here')
 
-test('rows have its name, requests its settings', async () => {
+test("rows have the preset's name, and requests its settings", async () => {
   await apply(withUpstream(`{ preset: groq, api_key: \${KEY}, n: true, drop: [] }`))
   expect(await stored()).toMatchObject({
     ...{ dialect: 'openai', baseUrl: null, apiKeyRef: `\${KEY}` },
@@ -49,12 +49,12 @@ test.each([
   ['anthropic', 'anthropic', 'https://api.anthropic.com'],
   ['google', 'gemini', 'https://generativelanguage.googleapis.com/v1beta'],
   ['openrouter', 'openai', 'https://openrouter.ai/api/v1'],
-])('%s is of the dialect %s, at %s', async (name, dialect, baseUrl) => {
+])('%s has the dialect %s and the URL %s', async (name, dialect, baseUrl) => {
   await apply(withUpstream(`{ preset: ${name}, api_key: \${KEY} }`))
   expect(await inForce()).toMatchObject({ dialect, baseUrl })
 })
 
-test('what a provider charges counts by its preset, unless that is off', async () => {
+test("the provider's reported cost counts by the preset, unless it is off", async () => {
   await apply(withUpstream('{ preset: openrouter }'))
   expect((await inForce()).options.cost).toEqual({ path: 'usage.cost', unit: 'usd' })
   await apply(withUpstream('{ preset: openrouter, cost: off }'))
@@ -64,7 +64,7 @@ test('what a provider charges counts by its preset, unless that is off', async (
   })
 })
 
-test('an export says what was written, and a plan of it is empty', async () => {
+test('an export has the written fields, and a plan of it is empty', async () => {
   await apply(withUpstream(`{ preset: azure, base_url: "https://r.openai.azure.com/openai/v1", api_key: \${KEY} }`))
   const { text, document, leftOut } = await toExport(await readExport(store))
   expect(leftOut).toEqual([])
@@ -80,7 +80,7 @@ const PLAN = {
   origin: 'file',
 } as const
 
-test('a change of it is told by its name, and a revert brings it back', async () => {
+test('a changed preset is shown by its name, and a revert restores it', async () => {
   await apply(withUpstream('{ preset: groq }'))
   const before = await stored()
   const { catalog } = await parse(withUpstream('{ preset: google }'))
@@ -97,7 +97,7 @@ test('a change of it is told by its name, and a revert brings it back', async ()
   expect(await stored()).toEqual({ ...before, updatedMs: 2 })
 })
 
-test('one of a newer version is not ready, and no export says it', async () => {
+test("a preset of a newer version isn't ready, and isn't exported", async () => {
   await apply(withUpstream('{ preset: groq }'))
   folder.database.run(
     `UPDATE catalog_entries SET fields = json_set(fields, '$.options', json('{"preset":"later"}')) WHERE kind = 'upstreams'`,
@@ -113,7 +113,7 @@ test('one of a newer version is not ready, and no export says it', async () => {
   ])
 })
 
-describe('a mistake is one sentence at its place', () => {
+describe('an error is one sentence with its field', () => {
   const HTTP = 'dialect: openai, base_url: http://h'
   const cases: [upstream: string, problem: RegExp][] = [
     ['{ preset: grok }', /:3: upstreams.u.preset: unknown preset 'grok' \(did you mean 'groq'\?\)\. Use /],

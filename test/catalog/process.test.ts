@@ -1,4 +1,4 @@
-/** Upstreams whose servers are started here: what a file may say of them, what the database keeps, whose commands count. */
+/** Upstreams with a `process`: valid fields, stored hashes, and files whose commands are used. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { parse, problemsOf } from './parsing.ts'
 
 const FACTS = 'context_length: 4096, max_output_length: 1000, input_modalities: [text], output_modalities: [text]'
 
-/** A whole file: an upstream with these fields, and a model at it. */
+/** A whole file: an upstream with these fields, and a model with a route to it. */
 const toFile = (fields: string, id = 'gemma', top = '') => `version: 1
 ${top}
 upstreams: { ${id}: { dialect: openai, ${fields} } }
@@ -27,15 +27,15 @@ const rowOf = async (fields: string) => {
   return row
 }
 
-describe('an upstream with process', () => {
-  test('costs nothing, has no address, and leaves a hash to the database and none of its words', async () => {
+describe('an upstream with a process', () => {
+  test('is free, has no URL, and stores only a hash of the command', async () => {
     const row = await rowOf(`${COMMAND}, idle: 5m, memory: 4G, pin: true, deadlines: { start: 90s, idle: 30s }`)
     expect(row).toMatchObject({ baseUrl: null, apiKeyRef: null, local: true, deadlines: { idle: 30_000 } })
     expect(row.options).toEqual({ process: expect.stringMatching(/^sha256:[0-9a-f]{64}$/) })
     expect(JSON.stringify(row)).not.toContain('secret-place')
   })
 
-  test('has another hash for each change of how it is run', async () => {
+  test('has another hash for each change of the command', async () => {
     const ways = [
       '',
       'idle: 5m',
@@ -52,7 +52,7 @@ describe('an upstream with process', () => {
     expect((await rowOf(`${COMMAND}, concurrency: 2`)).options.process).toBe(hashes[0] ?? '')
   })
 
-  test('is exported with its hash alone, which is the same to the database', async () => {
+  test('is exported with only its hash, which equals the stored one', async () => {
     const row = await rowOf(`${COMMAND}, pin: true, device: CUDA1`)
     const rows = [{ ...row, origin: 'file' as const, createdMs: 0, updatedMs: 0 }]
     const { upstreams } = toFileEntries({ upstreams: rows, models: [], routes: [], aliases: [] })
@@ -88,11 +88,11 @@ describe('an upstream with process', () => {
     ],
   ]
 
-  test.each(WRONG)('is refused as %s', async (fields, problem) => {
+  test.each(WRONG)('is refused: %s', async (fields, problem) => {
     expect((await problemsOf(toFile(fields))).join('\n')).toContain(problem)
   })
 
-  test('is no field of the built-in model, and memory is a size', async () => {
+  test('is invalid for the built-in model, and memory is a size', async () => {
     expect((await problemsOf(toFile(COMMAND).replace('openai', 'demo'))).join('\n')).toContain('dialects have process')
     expect((await problemsOf(toFile(COMMAND, 'a', 'memory: lots'))).join('\n')).toContain('memory: must be a size')
   })
@@ -120,19 +120,19 @@ describe('an upstream with process', () => {
     ['{}', 'device: cpu', ['memory: is empty. Write a size, such as 22G, or one per device, such as { CUDA0: 22G }.']],
   ]
 
-  test.each(OF_DEVICES)('where memory is %s and it says %s is told what to write', async (memory, fields, expected) => {
+  test.each(OF_DEVICES)('with memory %s and %s says what to write', async (memory, fields, expected) => {
     const problems = await problemsOf(toFile(`${COMMAND}, ${fields}`, 'a', `memory: ${memory}`))
     expect(problems).toEqual(expected.map((problem) => expect.stringContaining(problem)))
   })
 
-  test('keeps the hash that an earlier version gave it', async () => {
+  test('keeps the hash of an earlier version', async () => {
     expect((await rowOf(`${COMMAND}, memory: 4G`)).options.process).toBe(
       'sha256:37b98cacb9cf6645e29f763003a3baf9b675d55d7691964139a9a99de2050600',
     )
   })
 })
 
-describe('commands count', () => {
+describe('commands are used', () => {
   let folder = ''
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'tollgate-models-'))
@@ -152,7 +152,7 @@ describe('commands count', () => {
     return { ids: [...specs.byUpstream.keys()], memory: [...specs.memory], ignored, specs, source }
   }
 
-  test('in a file that was named, and in the files of models', async () => {
+  test('from the named file and from model files', async () => {
     const named = write('own.yaml', toFile(COMMAND, 'a', 'memory: 22G'))
     write('models.d/b.yaml', toFile(COMMAND, 'b', 'memory: 1G'))
     const { ids, memory, ignored, specs, source } = await load(named)
@@ -163,7 +163,7 @@ describe('commands count', () => {
     )
   })
 
-  test('not in a file that lies about, which says so', async () => {
+  test('not from an unnamed file, which is reported', async () => {
     write('catalog.yaml', toFile(COMMAND, 'a', 'memory: 8G'))
     const { ids, memory, ignored } = await load()
     expect([ids, memory]).toEqual([[], [[null, 8 * 2 ** 30]]])
@@ -172,7 +172,7 @@ describe('commands count', () => {
     ])
   })
 
-  test('not in a file that others may write', async () => {
+  test('not from a file that others can write', async () => {
     const path = write('models.d/b.yaml', toFile(COMMAND, 'b'), 0o666)
     expect(await load()).toMatchObject({ ids: [], ignored: [expect.stringContaining(`chmod go-w ${path}`)] })
   })
@@ -186,7 +186,7 @@ describe('commands count', () => {
     })
   })
 
-  test.each(['models.d', '.'])('not in a folder where others may put one in its place: %s', async (name) => {
+  test.each(['models.d', '.'])('not from a folder in which others can replace the file: %s', async (name) => {
     write('models.d/b.yaml', toFile(COMMAND, 'b'))
     const open = join(folder, name)
     chmodSync(open, 0o777)
@@ -196,7 +196,7 @@ describe('commands count', () => {
     })
   })
 
-  test('for the devices that the first file names which says anything of memory', async () => {
+  test('with the devices of the first file that has memory', async () => {
     const named = write('own.yaml', toFile(`${COMMAND}, device: cpu`, 'a', 'memory: { CUDA0: 22G, cpu: 60G }'))
     write('models.d/b.yaml', toFile(`${COMMAND}, device: CUDA0`, 'b'))
     const { ids, memory, specs, source } = await load(named)
@@ -215,7 +215,7 @@ describe('commands count', () => {
     )
   })
 
-  test('once: what two files declare is refused', async () => {
+  test('only once: a duplicate in two files is refused', async () => {
     const named = write('own.yaml', toFile(COMMAND, 'a'))
     write('models.d/a.yaml', toFile(COMMAND, 'a'))
     const { source } = await load(named)

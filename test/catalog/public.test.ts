@@ -29,23 +29,23 @@ const model = (...targets: Target[]): CatalogModel => ({
 })
 
 describe('a public model', () => {
-  test('always shows a price for cached tokens, which is the prompt price where none is set', () => {
+  test('always shows a price for cached tokens, by default the prompt price', () => {
     expect(toPublicFacts(model(target(null))).pricing.map((item) => item.input_cache_read)).toEqual(['1', '0.5'])
   })
 
-  test('says which model it is where it goes by another name', () => {
+  test('shows the model ID under its alias', () => {
     expect(toPublicFacts(model(), 'fast')).toMatchObject({ id: 'fast', alias_of: 'v/m', name: 'M' })
     expect(toPublicFacts(model())).not.toHaveProperty('alias_of')
   })
 
-  test('is ready while some target is', () => {
+  test('is ready if any target is', () => {
     expect(isReady([target('no key'), target(null)])).toBe(true)
     expect(isReady([target(null)], () => true)).toBe(false)
     expect(isReady([target('no key')])).toBe(false)
     expect(isReady([])).toBe(false)
   })
 
-  test('shows nothing of its upstreams', () => {
+  test('hides its upstreams', () => {
     expect(JSON.stringify(toPublicFacts(model(target(null))))).not.toContain('127.0.0.1')
   })
 })

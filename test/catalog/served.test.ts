@@ -1,4 +1,4 @@
-/** What a local server says of its models, over what the catalogue says. */
+/** Combines reports of local servers with the catalog. */
 import { expect, test } from 'bun:test'
 import { withServed } from '../../src/catalog/served.ts'
 import type { ListedModel } from '../../src/domain/model-server.ts'
@@ -22,7 +22,7 @@ function lay(origin: Origin, target: Target, says: Partial<ListedModel>, facts: 
   return { facts: found?.facts, target: first, contradictions }
 }
 
-test.each([4_096, 32_768])('what was found out gives way to a server that has a context of %i', (servedContext) => {
+test.each([4_096, 32_768])('a server with a context of %i overrides discovered facts', (servedContext) => {
   const { facts, target, contradictions } = lay('discovered', toLocal('discovered'), {
     ...{ servedContext, inputModalities: ['text', 'image'], can: { tools: false, reasoning: true } },
     ...{ quantization: 'Q4_K_M', sizeBytes: 397_806_592 },
@@ -35,7 +35,7 @@ test.each([4_096, 32_768])('what was found out gives way to a server that has a 
   expect(contradictions).toEqual([])
 })
 
-test.each<Origin>(['file', 'admin'])('what is declared by %s stays, but for a context that no server has', (origin) => {
+test.each<Origin>(['file', 'admin'])("facts from %s stay, except for a context above the server's", (origin) => {
   const declared = { input_modalities: ['text' as const, 'audio' as const] }
   const says: Partial<ListedModel> = { inputModalities: ['text', 'image'], can: { tools: false, reasoning: true } }
   const less = lay(origin, toLocal(origin), { ...says, servedContext: 512 }, declared)
@@ -51,13 +51,13 @@ test.each<Origin>(['file', 'admin'])('what is declared by %s stays, but for a co
   expect(more.contradictions).toEqual([])
 })
 
-test('a context that each request asks for is cut to what its model was trained with, and never made longer', () => {
+test('a context that requests set is limited to the trained context, and never extended', () => {
   const asked = (says: Partial<ListedModel>) => lay('discovered', toLocal('discovered'), says).target?.contextLength
   expect(asked({ trainedContext: 2_048 })).toBe(2_048)
   expect(asked({ trainedContext: 131_072 })).toBe(8_192)
 })
 
-test('a discovered route of a declared model is as long as its server has it, and no longer than the model', () => {
+test("a discovered route of a declared model has the server's context, at most the model's", () => {
   const toLength = (servedContext: number) => {
     const { facts, target } = lay('file', toLocal('discovered'), { servedContext })
     return [facts?.context_length, target?.contextLength]
@@ -66,7 +66,7 @@ test('a discovered route of a declared model is as long as its server has it, an
   expect(toLength(32_768)).toEqual([8_192, 8_192])
 })
 
-test('a model that is answered elsewhere, too, is as long as its longest route', () => {
+test('a model with other routes has the context of its longest one', () => {
   const model = toModel('local/tiny', [toLocal('file'), toTarget({ id: 'hosted' })])
   const { snapshot } = withServed(toSnapshot([model]), toServed({ id: 'tiny', servedContext: 512 }))
   const found = snapshot.models.get('local/tiny')
@@ -74,7 +74,7 @@ test('a model that is answered elsewhere, too, is as long as its longest route',
   expect(found?.targets.map(({ contextLength }) => contextLength)).toEqual([512, 8_192])
 })
 
-test('another model of the same server says nothing of it, unless that server has the one for every name', () => {
+test("another model of the same server doesn't count, unless the server has one for all names", () => {
   const says = { id: 'other', servedContext: 512 }
   expect(lay('file', toLocal('file'), says).target?.contextLength).toBe(8_192)
   expect(lay('file', toLocal('file', { process: 'hash' }), says).target?.contextLength).toBe(512)

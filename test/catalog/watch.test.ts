@@ -1,4 +1,4 @@
-/** A watched file counts once it stands still, however it was replaced, and what is wrong with it is told once. Looks are made by hand. */
+/** A watched file is applied once it is stable, however it was replaced, and a problem is reported once. Tests poll manually. */
 import { beforeEach, expect, test } from 'bun:test'
 import {
   appendFileSync,
@@ -16,9 +16,9 @@ import { type CatalogWatch, watchCatalog } from '../../src/catalog/source.ts'
 import { ServiceError } from '../../src/domain/service-error.ts'
 import { createTestFolder, forEachTest } from '../support/lifetime.ts'
 
-/** What was heard, in order. */
+/** Callbacks, in order. */
 let heard: string[]
-/** What keeps a text from being applied. */
+/** Errors of applying a text. */
 let refuse: (text: string) => Error | null
 const folder = forEachTest(createTestFolder)
 beforeEach(() => {
@@ -29,7 +29,7 @@ beforeEach(() => {
 const path = (name: string) => join(folder.path, name)
 const write = (name: string, text: string) => writeFileSync(path(name), text)
 
-/** A catalogue and the files of models with it, as whoever applies them reads them. */
+/** A catalog and its model files, as read by `apply`. */
 function textOf(file: string | null): string {
   const models = existsSync(path('models.d')) ? readdirSync(path('models.d')).toSorted() : []
   const texts = models.map((name) => readFileSync(path(join('models.d', name)), 'utf8'))
@@ -60,7 +60,7 @@ async function look({ look }: CatalogWatch, times: number): Promise<string[]> {
   return heard.splice(0)
 }
 
-test('what was there at first is not applied again, a change once it has stood still', async () => {
+test("the initial file isn't applied again, and a change is applied once it is stable", async () => {
   write('c', 'one')
   const watching = await watch('c')
   expect(await look(watching, 3)).toEqual([])
@@ -71,7 +71,7 @@ test('what was there at first is not applied again, a change once it has stood s
   expect(await look(watching, 3)).toEqual(['applied two, half and whole'])
 })
 
-test('a file that another one takes the place of, and a link that leads elsewhere, are changes', async () => {
+test('a replaced file and a changed link are changes', async () => {
   for (const version of ['1', '2']) {
     mkdirSync(path(version))
     write(`${version}/c`, `v${version}`)
@@ -87,7 +87,7 @@ test('a file that another one takes the place of, and a link that leads elsewher
   expect(await look(watching, 2)).toEqual(['applied v3'])
 })
 
-test('a file that is wrong is told of once and tried when it changes; that it is right again is told, too', async () => {
+test('an invalid file is reported once and retried when it changes; its repair is reported, too', async () => {
   write('c', 'one')
   const watching = await watch('c')
   refuse = (text) => (text === 'wrong' ? new ServiceError({ kind: 'catalog_missing' }, 'line 3') : null)
@@ -97,7 +97,7 @@ test('a file that is wrong is told of once and tried when it changes; that it is
   expect(await look(watching, 3)).toEqual(['applied one more'])
 })
 
-test('what fails for another reason is tried at each look, and told of once', async () => {
+test('other failures are retried at each poll, and reported once', async () => {
   write('c', 'one')
   const watching = await watch('c')
   let tries = 0
@@ -108,7 +108,7 @@ test('what fails for another reason is tried at each look, and told of once', as
   expect(tries).toBe(4)
 })
 
-test('a file that is gone leaves things as they were, and no other stands in for it', async () => {
+test('if the file disappears, nothing changes and no other file replaces it', async () => {
   write('first', 'one')
   write('second', 'another')
   const watching = await watch('first', 'second')
@@ -118,7 +118,7 @@ test('a file that is gone leaves things as they were, and no other stands in for
   expect(await look(watching, 3)).toEqual(['applied back'])
 })
 
-test('where there is none yet, the first that appears counts, and one in a better place after it', async () => {
+test('without a file, the first one that appears is applied, and later one with precedence', async () => {
   const watching = await watch('first', 'second')
   expect(await look(watching, 2)).toEqual([])
   write('second', 'b')
@@ -127,7 +127,7 @@ test('where there is none yet, the first that appears counts, and one in a bette
   expect(await look(watching, 2)).toEqual(['applied a'])
 })
 
-test('files of models that come, change and go are changes, with a catalogue and without one', async () => {
+test('added, changed, and removed model files are changes, with and without a catalog', async () => {
   for (const catalog of ['c', null]) {
     if (catalog !== null) write(catalog, 'one')
     const said = (...models: string[]) => [`applied ${[...(catalog === null ? [] : ['one']), ...models].join(' + ')}`]
@@ -148,7 +148,7 @@ test('files of models that come, change and go are changes, with a catalogue and
   }
 })
 
-test('while the catalogue is gone, files of models that change are left until it is back', async () => {
+test('without the catalog file, changes of model files wait until it is back', async () => {
   write('c', 'one')
   const watching = await watch('c')
   rmSync(path('c'))

@@ -1,4 +1,4 @@
-/** Wildcards: which models each stands for, what wins over one, and what none can say. */
+/** Wildcards: their models, overrides, and invalid fields. */
 import { describe, expect, test } from 'bun:test'
 import type { KnownModel, KnownProviders } from '../../src/catalog/known.ts'
 import { expandWildcards } from '../../src/catalog/wildcard.ts'
@@ -32,7 +32,7 @@ const KNOWN: KnownProviders = {
 }
 
 const route = (upstream: string, name: string) => ({ upstream, model: name })
-/** What the wildcards of these models stand for: slug -> `upstream:model` of its routes. */
+/** The expanded models: slug -> `upstream:model` of its routes. */
 function expand(models: Record<string, object[]>, aliases: string[] = []): Record<string, string[]> {
   const entries = Object.entries(models).map(([name, routes]): [string, Record<string, unknown>] => [name, { routes }])
   const { models: found, issues } = expandWildcards(entries, { aliases, upstreams: UPSTREAMS, known: KNOWN })
@@ -43,7 +43,7 @@ function expand(models: Record<string, object[]>, aliases: string[] = []): Recor
 }
 
 describe('a wildcard', () => {
-  test('stands for the known models of its vendor, and for none whose price or context is not known', () => {
+  test("stands for the vendor's known models with price and context", () => {
     expect(expand({ 'maker/*': [route('paid', '*')] })).toEqual({
       'maker/big-1': ['paid:big-1'],
       'maker/big-2': ['paid:big-2'],
@@ -51,18 +51,18 @@ describe('a wildcard', () => {
     })
   })
 
-  test('puts what its * stands for in the place of a route’s, and leaves a route without one as it is', () => {
+  test('replaces the * of a route with its own match, and leaves a route without * unchanged', () => {
     expect(expand({ 'maker/big-*': [route('paid', 'v-*-latest'), route('here', 'same')] })).toEqual({
       'maker/big-1': ['paid:v-1-latest', 'here:same'],
       'maker/big-2': ['paid:v-2-latest', 'here:same'],
     })
   })
 
-  test('stands for the name itself where nothing is left for the *', () => {
+  test('stands for the name itself if nothing is left for the *', () => {
     expect(expand({ 'maker/small*': [route('maker', 'small*')] })).toEqual({ 'maker/small': ['maker:small'] })
   })
 
-  test('has the models of its routes’ upstreams where its vendor is nobody known', () => {
+  test("has the models of its routes' upstreams if the vendor is unknown", () => {
     expect(expand({ 'mine/*': [route('mall', 'maker/*'), route('maker', '*')] })).toEqual({
       'mine/big-1': ['mall:maker/big-1', 'maker:big-1'],
       'mine/big-2': ['maker:big-2'],
@@ -71,25 +71,25 @@ describe('a wildcard', () => {
     expect(expand({ 'other/*': [route('mall', 'other/*')] })).toEqual({ 'other/tiny:free': ['mall:other/tiny:free'] })
   })
 
-  test('leaves out a route to a known provider that has no model of that name', () => {
+  test('drops a route to a known provider without a model of that name', () => {
     expect(expand({ 'maker/*': [route('maker', '*'), route('mall', 'maker/*')] })).toEqual({
       'maker/big-1': ['maker:big-1', 'mall:maker/big-1'],
       'maker/big-2': ['maker:big-2'],
       'maker/small': ['maker:small'],
     })
-    // Without a paid route, nobody would answer but a local server that was never asked whether it has it.
+    // Without a paid route, only a local server would remain, which may not have the model.
     expect(expand({ 'maker/*': [route('mall', 'maker/*'), route('here', '*')] })).toEqual({
       'maker/big-1': ['mall:maker/big-1', 'here:big-1'],
     })
   })
 
-  test('asks no upstream twice for the same', () => {
+  test('has no duplicate routes', () => {
     expect(expand({ 'maker/small*': [route('paid', 'small*'), route('paid', 'small')] })).toEqual({
       'maker/small': ['paid:small'],
     })
   })
 
-  test('gives way to a model or an alias that is written out, and to a longer wildcard', () => {
+  test('is overridden by explicit models and aliases, and by longer wildcards', () => {
     const models = {
       'maker/*': [route('paid', '*')],
       'maker/big-2': [route('here', 'x')],
@@ -110,8 +110,8 @@ aliases: { ${aliases} }
 `
 const EVERY = 'openai/*: { routes: [{ upstream: openai, model: "*" }] }'
 
-describe('a catalogue with a wildcard', () => {
-  test('has its models with facts and price, marked as its own, beside the ones that are written out', async () => {
+describe('a catalog with a wildcard', () => {
+  test("has models with facts and price, marked as the wildcard's, next to explicit ones", async () => {
     const { catalog, wildcards } = await parse(
       file(`openai/gpt-4o: { routes: [{ upstream: openai, model: gpt-4o }] }\n  ${EVERY}`, 'fast: openai/gpt-4o-mini'),
     )
@@ -139,7 +139,7 @@ describe('a catalogue with a wildcard', () => {
     expect(catalog.aliases).toEqual([{ alias: 'fast', model: 'openai/gpt-4o-mini', listed: true }])
   })
 
-  test('takes from it what holds for all of its models', async () => {
+  test('applies its fields to all of its models', async () => {
     const { catalog } = await parse(
       file(
         'openai/gpt-4o*: { owned_by: us, enabled: false, listed: false, supported_features: [tools], pricing: [{ prompt: "1", completion: "2" }], routes: [{ upstream: openai, model: "gpt-4o*", context_length: 1000000 }] }',
@@ -153,7 +153,7 @@ describe('a catalogue with a wildcard', () => {
         listed: false,
         supportedFeatures: ['tools'],
         pricing: [{ prompt: '1', completion: '2' }],
-        // A limit for models of every size: what one lacks is cut to it in the snapshot.
+        // A limit for models of any size: the snapshot lowers it to the model's own.
         routes: [{ contextLength: 1_000_000 }],
       })
   })
@@ -239,7 +239,7 @@ describe('a catalogue with a wildcard', () => {
     ],
   ]
   for (const [name, text, problem] of scenarios) {
-    test(`is told about ${name}, and of nothing else`, async () => {
+    test(`reports ${name}, and nothing else`, async () => {
       const problems = await problemsOf(text)
       expect(problems).toHaveLength(1)
       expect(problems[0]).toMatch(problem)

@@ -1,4 +1,4 @@
-/** Asks the demo backend as dispatch does, and puts its streams together again as a client would. */
+/** Calls the demo backend like `dispatch`, and assembles its streams like a client. */
 
 import { createDemoBackend } from '../../src/demo/demo.ts'
 import { DEFAULT_DEADLINES } from '../../src/domain/deadlines.ts'
@@ -13,7 +13,7 @@ import { createWriter, writeWhole } from '../support/transcript.ts'
 
 export const demo = createDemoBackend()
 
-/** A request with whatever else a client may put beside the known fields. */
+/** A request with known fields and any others. */
 export type Asked = Partial<CanonicalRequest> & Record<string, unknown>
 
 export const toCall = (
@@ -72,7 +72,7 @@ export async function askWhole(body: Asked) {
   return join(events)
 }
 
-/** Returns the first choice of a whole answer, and its usage. */
+/** Returns the first choice of a whole response, and its usage. */
 export async function ask(body: Asked) {
   const { choices, usage } = await askWhole(body)
   const [choice] = choices
@@ -108,13 +108,13 @@ export async function readStream(body: Asked): Promise<AnswerEvent[]> {
 
 const RECEIPT = { usage: NO_USAGE, costNanoUsd: 0, durationMs: 0 }
 
-/** Puts events together to what a client reads of a whole answer. */
+/** Assembles events to a whole response, as a client reads it. */
 export const join = (events: readonly AnswerEvent[]) => ({
   choices: (JSON.parse(writeWhole(events, RECEIPT)) as ChatCompletion).choices,
   usage: events.flatMap((event) => (event.kind === 'usage' ? [event.usage] : [])),
 })
 
-/** The choices of each chunk that a client reads of a stream. */
+/** The choices of each chunk of a stream, as a client reads them. */
 export function chunksOf(events: readonly AnswerEvent[]): { index: number; delta: Delta }[] {
   const writer = createWriter({ includeUsage: false })
   const text = writer.take(events) + writer.tail(RECEIPT)

@@ -30,7 +30,7 @@ const REQUESTS: Record<string, Asked> = {
   logprobs: { logprobs: true, top_logprobs: 3 },
 }
 
-/** Counts what a client can read of an answer. */
+/** Counts the content of a response that a client can read. */
 const countRead = (choices: readonly Choice[]) =>
   choices
     .flatMap(({ message: { content, refusal, reasoning, tool_calls, function_call } }) => [
@@ -50,12 +50,12 @@ async function expectSame(body: Asked) {
 }
 
 describe('the demo backend', () => {
-  test.each(Object.entries(REQUESTS))('answers and costs the same whole and streamed: %s', async (_name, body) => {
+  test.each(Object.entries(REQUESTS))('has the same content and cost whole and streamed: %s', async (_name, body) => {
     const { choices, usage } = await expectSame(body)
     expect(usage[0]?.completion).toBe(countRead(choices))
   })
 
-  test('answers and costs the same whole and streamed, and never more than it may, whatever is combined', async () => {
+  test('has the same content and cost whole and streamed, within the cap, for any combination', async () => {
     const combined = fc
       .tuple(fc.subarray(Object.values(REQUESTS)), fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined }))
       .map(([bodies, max_tokens]): Asked => ({ ...Object.assign({}, ...bodies), max_tokens }))
@@ -69,14 +69,14 @@ describe('the demo backend', () => {
     )
   })
 
-  test('streams the role first, then one token a chunk, then the finish in an empty delta', async () => {
+  test('streams the role first, then one token per chunk, then the finish in an empty delta', async () => {
     const events = await readStream({ max_tokens: 3 })
     const deltas = chunksOf(events).map(({ delta }) => delta)
     expect(deltas[0]).toEqual({ role: 'assistant', content: '', refusal: null })
     expect(deltas.slice(1)).toEqual([{ content: 'This' }, { content: ' is' }, { content: ' Tollgate' }, {}])
   })
 
-  test('streams calls with indexes from 0, and id, type and name once', async () => {
+  test('streams calls with indexes from 0, and ID, type, and name once', async () => {
     const events = await readStream({ messages: BOTH, tools: [WEATHER, CODE], max_tokens: 9 })
     const deltas = chunksOf(events).map(({ delta }) => delta)
     expect(deltas[0]).toEqual({ role: 'assistant', content: null, refusal: null })
@@ -88,7 +88,7 @@ describe('the demo backend', () => {
     ])
   })
 
-  test('lets the choices of a request advance side by side', async () => {
+  test('alternates between the choices of a request', async () => {
     const events = await readStream({ n: 3, max_tokens: 2 })
     const order = chunksOf(events)
       .filter(({ delta }) => !delta.role)
@@ -96,7 +96,7 @@ describe('the demo backend', () => {
     expect(order).toEqual([0, 1, 2, 0, 1, 2, 0, 1, 2])
   })
 
-  test('gives every call of an answer its own id, and each answer others', async () => {
+  test('gives every call a unique ID, also across responses', async () => {
     const body: Asked = { messages: BOTH, tools: [WEATHER, CODE], n: 2 }
     const idsOf = async (callId: string) => {
       const { events } = await demo.call({ ...toCall(body), callId })
@@ -115,7 +115,7 @@ describe('the demo backend', () => {
     stream.close()
   })
 
-  test.each([0, 60_000])('stops at once when the client leaves, at a pace of %d ms', async (paceMs) => {
+  test.each([0, 60_000])('stops immediately when the client disconnects, at a pace of %d ms', async (paceMs) => {
     const leave = new AbortController()
     const stream = await openStream({}, { paceMs, signal: leave.signal })
     await nextOf(stream)
@@ -126,7 +126,7 @@ describe('the demo backend', () => {
     await expect(demo.call(toCall({}, { signal: leave.signal }))).rejects.toMatchObject({ kind: 'aborted' })
   })
 
-  test('can be left in the middle of a pause', async () => {
+  test('can be left during a pause', async () => {
     const stream = await openStream({}, { paceMs: 60_000 })
     await nextOf(stream)
     const pending = nextOf(stream)
@@ -134,7 +134,7 @@ describe('the demo backend', () => {
     expect(await pending).toBeNull()
   })
 
-  test('without a pace still lets the loop turn between two tokens', async () => {
+  test('lets the event loop run between two tokens without a pace', async () => {
     let turns = 0
     let next: NodeJS.Immediate
     const turn = () => {
@@ -158,13 +158,13 @@ describe('tokens of the demo model', () => {
     'x'.repeat(1000),
     '!?!?!?!?',
     ' lead',
-  ])('are the text again, and counted without being built: %j', (text) => {
+  ])('join to the text, and are counted without a list: %j', (text) => {
     expect(toTokens(text).join('')).toBe(text)
     expect(toTokens(text)).toHaveLength(countTokens(text))
     expect(toTokens(text).every((token) => token.isWellFormed() || !text.isWellFormed())).toBe(true)
   })
 
-  test('of 16 MB are counted in linear time; a quadratic count would outlast the test', () => {
+  test('of 16 MB are counted in linear time', () => {
     expect(countTokens('a'.repeat(16_000_000))).toBe(2_000_000)
   })
 })

@@ -1,4 +1,4 @@
-/** The demo's vectors: the same for the same text, of length one, and near each other where texts are alike. */
+/** The demo's vectors: equal for equal texts, of length one, and close for similar texts. */
 import { describe, expect, test } from 'bun:test'
 import { toEmbeddings } from '../../src/demo/demo.ts'
 import { type EmbeddingInput, EmbeddingsRequest } from '../../src/domain/task.ts'
@@ -23,11 +23,11 @@ test.each([
 })
 
 describe('texts', () => {
-  test('are the same vector each time, whatever their case', () => {
+  test('have the same vector each time, in any case', () => {
     expect(embed(['The cat sleeps'])).toEqual(embed(['the CAT sleeps']))
   })
 
-  test('that are alike are nearer than others', () => {
+  test('that are similar have closer vectors than others', () => {
     const [cat, cats, money] = embed([
       'A cat sleeps on the mat',
       'Cats sleep on a mat',
@@ -36,12 +36,12 @@ describe('texts', () => {
     expect(dot(cat, cats)).toBeGreaterThan(dot(cat, money) + 0.2)
   })
 
-  test('without a word have a vector, too', () => {
+  test('without words have a vector, too', () => {
     expect(embed([' '])[0]?.[0]).toBe(1)
   })
 })
 
-test('numbers of tokens are words as well', () => {
+test('token IDs count as words', () => {
   const [a, b, c] = embed([
     [1, 2, 3],
     [1, 2, 4],
@@ -50,7 +50,7 @@ test('numbers of tokens are words as well', () => {
   expect(dot(a, b)).toBeGreaterThan(dot(a, c))
 })
 
-test('what is read is counted, and nothing is written', () => {
+test('the input is counted, and there is no output', () => {
   const asked = new EmbeddingsRequest('m', ['Hello world', [1, 2, 3]], null, 'float', null, {})
   expect(toEmbeddings(asked)[1]).toMatchObject({
     usage: { prompt: 2 + 3, completion: 0 },

@@ -16,7 +16,7 @@ function batchesOf(asked: Asked): AnswerEvent[][] {
 }
 
 describe('events of the demo model', () => {
-  test('are one token a batch in a stream, and its end in the last', () => {
+  test('are one token per batch in a stream, with the end in the last one', () => {
     expect(batchesOf({ max_tokens: 2, stream: true })).toEqual([
       [{ kind: 'text', choice: 0, text: 'This' }],
       [{ kind: 'text', choice: 0, text: ' is' }],
@@ -28,13 +28,13 @@ describe('events of the demo model', () => {
     ])
   })
 
-  test('are one a part in a whole answer', () => {
+  test('are one per part in a whole response', () => {
     const batches = batchesOf({ max_tokens: 30, reasoning_effort: 'low' })
     const kinds = batches.map((batch) => batch.map((event) => event.kind))
     expect(kinds).toEqual([['reasoning', 'text', 'finish', 'usage', 'done']])
   })
 
-  test('begin each call with its id and name, numbered from 0', () => {
+  test('begin each call with its ID and name, numbered from 0', () => {
     const calls = [
       { kind: 'tool', choice: 0, index: 0, id: 'id-0-0', name: 'weather', type: 'function' },
       { kind: 'arguments', choice: 0, index: 0, text: '{}' },
@@ -49,17 +49,17 @@ describe('events of the demo model', () => {
     ).toEqual(calls as AnswerEvent[])
   })
 
-  test('of the legacy functions are calls of their own type', () => {
+  test('of legacy functions are calls of their own type', () => {
     const events = batchesOf({ functions: [WEATHER.function], function_call: { name: 'weather' } }).flat()
     expect(events[0]).toMatchObject({ kind: 'tool', type: 'function_call', name: 'weather' })
     expect(events[2]).toEqual({ kind: 'finish', choice: 0, reason: 'function_call' })
   })
 
-  test.each([false, true])('say nothing for an empty text (stream: %p)', (stream) => {
+  test.each([false, true])('are none for an empty text (stream: %p)', (stream) => {
     expect(batchesOf({ stop: 'This', stream }).map((batch) => batch[0]?.kind)).toEqual(['finish'])
   })
 
-  test.each([false, true])('hold no half of a character, whatever is said back (stream: %p)', (stream) => {
+  test.each([false, true])('contain no half characters (stream: %p)', (stream) => {
     const events = batchesOf({ messages: say('a \ud83d\ude00 \ud800'), stop: '\ude00', stream, logprobs: true }).flat()
     for (const event of events) {
       if (event.kind !== 'text') continue
@@ -68,7 +68,7 @@ describe('events of the demo model', () => {
     }
   })
 
-  test('let the choices advance side by side, each with its own finish', () => {
+  test('alternate between choices, each with its own finish', () => {
     const batches = batchesOf({ n: 2, max_tokens: 2, stream: true })
     expect(batches.map((batch) => batch.map((event) => ('choice' in event ? event.choice : event.kind)))).toEqual([
       [0, 1],
@@ -77,7 +77,7 @@ describe('events of the demo model', () => {
     ])
   })
 
-  test.each([false, true])('have figures for each token of what is read (stream: %p)', (stream) => {
+  test.each([false, true])('have logprobs for each token of the text (stream: %p)', (stream) => {
     const events = batchesOf({ logprobs: true, top_logprobs: 2, max_tokens: 3, stream }).flat()
     const rated = events.flatMap((event) => ('logprobs' in event ? (event.logprobs?.content ?? []) : []))
     expect(rated.map(({ token, top_logprobs }) => [token, top_logprobs.length])).toEqual([
@@ -101,7 +101,7 @@ describe('the paced stream of the demo model', () => {
     return { taken, stream, pump }
   }
 
-  test('goes on where it was, and waits for whoever takes', async () => {
+  test('can be resumed, and waits for its reader', async () => {
     const { taken, pump } = open(0)
     await pump(1)
     expect(taken).toEqual(['a'])
@@ -110,7 +110,7 @@ describe('the paced stream of the demo model', () => {
     expect(taken).toEqual(['a', 'b', 'c'])
   })
 
-  test('ends at once with a failure when the call is aborted, and without a word when it is closed', async () => {
+  test('ends immediately, with a failure if aborted and silently if closed', async () => {
     const abort = new AbortController()
     const [left, closed] = [open(60_000, abort.signal), open(60_000)]
     const pending = [left.pump(), closed.pump()]
@@ -122,7 +122,7 @@ describe('the paced stream of the demo model', () => {
     expect(closed.taken).toEqual(['a'])
   })
 
-  test('throws what its taker throws', async () => {
+  test('throws errors of its reader', async () => {
     const stream = createPacedStream(BATCHES, 0, new AbortController().signal)
     const refuse = () => {
       throw new Error('full')

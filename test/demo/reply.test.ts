@@ -19,7 +19,7 @@ const TIME = fn('get_time')
 const SQL = custom('sql')
 const TOOLS = [WEATHER, TIME, SQL]
 
-/** A conversation in which `get_time` was asked for and has answered. */
+/** A conversation with a call of `get_time` and its result. */
 const answered = (...results: string[]): CanonicalRequest['messages'] => [
   { role: 'user', content: 'Call get_time.' },
   {
@@ -45,7 +45,7 @@ async function callsOf(body: Asked) {
 }
 
 describe('the demo model', () => {
-  test('says what it is and what it was told, the same each time', async () => {
+  test('names itself and echoes the prompt, the same each time', async () => {
     const [once, again] = [await ask({}), await ask({ temperature: 2, seed: 7 })]
     expect(once).toEqual(again)
     expect(once.message.content).toContain("This is Tollgate's demo model.")
@@ -53,7 +53,7 @@ describe('the demo model', () => {
     expect(once.usage).toMatchObject({ prompt: 5 })
   })
 
-  test('answers every choice with another text', async () => {
+  test('has another text for each choice', async () => {
     const { choices, usage } = await askWhole({ n: 3 })
     const texts = choices.map(({ message }) => message.content)
     expect(texts[1]).toContain('This is response 2 of 3.')
@@ -76,7 +76,7 @@ describe('the demo model', () => {
     expect(usage?.completion).toBe(written)
   })
 
-  test('counts what it was sent besides text', async () => {
+  test('counts prompt content other than text', async () => {
     const image = { type: 'image_url' as const, image_url: { url: 'https://example.com/a.png' } }
     const file = { type: 'file' as const, file: { file_id: 'f' } }
     const text = { type: 'text' as const, text: 'Look.' }
@@ -85,7 +85,7 @@ describe('the demo model', () => {
     expect(usage?.prompt).toBe(2 + 3 * 256)
   })
 
-  test('counts parts that it does not know, whatever they hold', async () => {
+  test('counts unknown parts, with any content', async () => {
     const part = { type: 'constructor', text: { toString: 1 }, refusal: 7 } as never
     const text = { type: 'text' as const, text: 'Look.' }
     const { message, usage } = await ask({ messages: [{ role: 'user', content: [text, part] }] })
@@ -93,7 +93,7 @@ describe('the demo model', () => {
     expect(usage?.prompt).toBe(2 + 256)
   })
 
-  test('counts the tools and the schema that it was given', async () => {
+  test('counts tools and the schema', async () => {
     const counts = [{}, { tools: [TIME] }, { tools: TOOLS }].map(async (body) => (await ask(body)).usage?.prompt ?? 0)
     const [none = 0, one = 0, three = 0] = await Promise.all(counts)
     expect(none).toBeLessThan(one)
@@ -154,7 +154,7 @@ describe('tools of the demo model', () => {
     expect(await callsOf(body)).toEqual(calls)
   })
 
-  test('answers with what the tools said, so that a loop ends', async () => {
+  test('quotes tool results, so that a loop ends', async () => {
     const { message, finish_reason } = await ask({ messages: answered('12:00', '13:00'), tools: TOOLS })
     expect(finish_reason).toBe('stop')
     expect(message.content).toEndWith('The tools answered: 12:00; 13:00')
@@ -201,7 +201,7 @@ describe('tools of the demo model', () => {
     expect(called).toEqual(rounds)
   })
 
-  test('calls a legacy function, one at a time, and reads its answer', async () => {
+  test('calls a legacy function, one at a time, and quotes its result', async () => {
     const functions = [WEATHER.function, TIME.function]
     const messages = say('get_time and get_weather')
     const { message, finish_reason } = await ask({ messages, functions })
@@ -243,7 +243,7 @@ describe('tools of the demo model', () => {
         ],
       },
     ],
-  ])('refuses %s with a sentence, as an upstream would', async (_, body) => {
+  ])('refuses %s with an upstream error', async (_, body) => {
     await expect(askWhole(body)).rejects.toMatchObject({ kind: 'status', status: 400, retryable: false })
   })
 })
@@ -254,7 +254,7 @@ describe('reasoning of the demo model', () => {
     ['unasked', {}, null],
     ['no effort', { reasoning_effort: 'none' }, null],
     ['an effort', { reasoning_effort: 'minimal' }, THOUGHT],
-  ])('is as asked: %s', async (_, body, said) => {
+  ])('follows the request: %s', async (_, body, said) => {
     const { message, usage } = await ask(body)
     const reasoning = message.reasoning ?? null
     if (said === null) expect(reasoning).toBeNull()
@@ -263,7 +263,7 @@ describe('reasoning of the demo model', () => {
     expect(message.content).toContain('You wrote')
   })
 
-  test('comes before a call too', async () => {
+  test('comes before a call, too', async () => {
     const { message } = await ask({ messages: say('get_time'), tools: TOOLS, reasoning_effort: 'low' })
     expect(message.reasoning).toEndWith('it will call get_time.')
     expect(message.tool_calls).toHaveLength(1)
@@ -275,7 +275,7 @@ describe('other endings of the demo model', () => {
     ['text', {}],
     ['a forced tool', { tools: TOOLS, tool_choice: 'required' }],
     ['JSON', { response_format: { type: 'json_object' } }],
-  ])('are a refusal on demand, instead of %s', async (_, body) => {
+  ])('include a refusal on request, instead of %s', async (_, body) => {
     const { message, finish_reason } = await ask({ ...body, messages: say('Please [refuse] this.') })
     expect(finish_reason).toBe('stop')
     expect(message).toEqual({
@@ -286,7 +286,7 @@ describe('other endings of the demo model', () => {
     })
   })
 
-  test('are a filter on demand', async () => {
+  test('include a filter on request', async () => {
     const { message, finish_reason } = await ask({ messages: say('[filter]') })
     expect(finish_reason).toBe('content_filter')
     expect(message.content).toBe("This is Tollgate's demo model.")
@@ -296,7 +296,7 @@ describe('other endings of the demo model', () => {
   test.each<[string, Asked, string]>([
     ['JSON mode', { response_format: { type: 'json_object' } }, '{"model":"Tollgate\'s demo'],
     ['a schema', { response_format: { type: 'json_schema', json_schema: { name: 'x', schema } } }, '{"city'],
-  ])('are a filter in the middle of %s', async (_, body, content) => {
+  ])('include a filter within %s', async (_, body, content) => {
     const { message, finish_reason, usage } = await ask({ ...body, messages: say('[filter]') })
     expect(finish_reason).toBe('content_filter')
     expect(message.content).toBe(content)
@@ -323,12 +323,12 @@ describe('logprobs of the demo model', () => {
     }
   })
 
-  test('are null where nobody asked, or there is only a call', async () => {
+  test('are null if not requested, or for only a call', async () => {
     expect((await ask({})).logprobs).toBeNull()
     expect((await ask({ logprobs: true, tools: TOOLS, tool_choice: 'required' })).logprobs).toBeNull()
   })
 
-  test('have no alternatives unless they were asked for', async () => {
+  test('have alternatives only on request', async () => {
     const { logprobs } = await ask({ logprobs: true })
     expect(logprobs?.content?.[0]?.top_logprobs).toEqual([])
   })

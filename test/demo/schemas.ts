@@ -1,12 +1,12 @@
 /**
- * Any schema of the strict subset that some value meets: every type and keyword, unions, nested
- * definitions and recursion that has a way out. Bounds are put around a number that was drawn first.
+ * Any schema of the strict subset that some value matches: every type and keyword, unions, nested
+ * definitions and recursion that can end. Bounds are placed around a number that was drawn first.
  */
 import fc from 'fast-check'
 
 type Schema = Record<string, unknown>
 
-/** Reached by a JSON pointer, so the names have what a pointer writes differently. */
+/** Names with characters that a JSON pointer escapes. */
 const DEFINITIONS = ['node', 'a/b~c %']
 
 const toPointer = (name: string) => `#/$defs/${encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))}`
@@ -53,7 +53,7 @@ const values = fc.oneof(
   value.map((only): Schema => ({ const: only })),
 )
 
-/** A way back into the schema, and a way out of it. */
+/** A reference back into the schema, and an end of the recursion. */
 const reference = fc
   .tuple(fc.constantFrom('#', ...DEFINITIONS.map(toPointer)), fc.constantFrom('null', 'list', 'text'), fc.boolean())
   .map(([$ref, out, first]): Schema => {
@@ -62,7 +62,7 @@ const reference = fc
     return { anyOf: first ? [{ $ref }, other] : [other, { $ref }] }
   })
 
-/** The validator does not take `__proto__` for a name. */
+/** The validator doesn't accept `__proto__` as a name. */
 const name = fc
   .oneof(fc.string({ minLength: 1, maxLength: 12 }), fc.constantFrom('toString', 'type', '$ref', 'é~/%'))
   .filter((one) => one !== '__proto__')

@@ -76,7 +76,7 @@ describe('values for a schema', () => {
       },
       1,
     ],
-  ])('meet %s', (_, schema, value) => {
+  ])('match %s', (_, schema, value) => {
     expect(toValue(schema)).toEqual(value)
   })
 
@@ -104,7 +104,7 @@ describe('values for a schema', () => {
     ['nested 20,000 times', nested(20_000)],
     ['a long text ten thousand times', { type: 'array', items: { type: 'string', minLength: 9_999 }, minItems: 9_999 }],
     ['a long value ten thousand times', { type: 'array', items: { const: 'x'.repeat(1e6) }, minItems: 9_999 }],
-  ])('are refused before the test runs out of time where the schema is %s', (_, schema) => {
+  ])('are refused in limited time if the schema is %s', (_, schema) => {
     expect(() => toValue(schema)).toThrow(UpstreamError)
   })
 
@@ -117,17 +117,17 @@ describe('values for a schema', () => {
     ['a property that may not be there', { type: 'object', required: ['a'], additionalProperties: false }],
     ['unique items that it cannot tell apart', { type: 'array', items: { const: 1 }, minItems: 2, uniqueItems: true }],
     ['more properties than it makes', { type: 'object', minProperties: 2 }],
-  ])('are refused with a sentence rather than wrong: %s', (_, schema) => {
+  ])('are refused rather than wrong: %s', (_, schema) => {
     expect(() => toValue(schema)).toThrow(/^The demo model found no value for the schema: .+\.$/)
   })
 
-  test('take what they can write of a choice, and leave out what need not be there', () => {
+  test('use branches that can be built, and omit optional properties', () => {
     const beyond = { type: 'string', pattern: '^a$' }
     expect(toValue({ anyOf: [beyond, { type: 'null' }] })).toBeNull()
     expect(toValue({ type: 'object', properties: { a: beyond, b: { const: 1 } }, required: ['b'] })).toEqual({ b: 1 })
   })
 
-  test('of two recursive branches end soon, whichever comes first', () => {
+  test('of two recursive branches end soon, in either order', () => {
     const expression = {
       $defs: {
         sum: {
@@ -157,12 +157,12 @@ describe('values for a schema', () => {
     expect(toValue({ type: 'string', format })).toMatch(expected)
   })
 
-  test('have their names in the order of the properties', () => {
+  test('have names in the order of the properties', () => {
     const properties = { b: { const: 1 }, a: { const: 2 } }
     expect(JSON.stringify(toValue({ type: 'object', properties, required: ['a', 'b'] }))).toBe('{"b":1,"a":2}')
   })
 
-  test('are found for any strict schema, and accepted by a validator', () => {
+  test('are found for any strict schema, and valid', () => {
     const ajv = new Ajv({ strict: false, validateFormats: false, multipleOfPrecision: 9 })
     fc.assert(
       fc.property(strictSchema, (schema) => {

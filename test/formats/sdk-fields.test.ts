@@ -3,11 +3,11 @@ import { expect, test } from 'bun:test'
 import { readWritten, toAllLists } from '../sdk-fields.ts'
 import { openSdkTypes } from '../support/sdk-types.ts'
 
-test('every field and tool that the types of the client libraries have stands in the tables, with what the code does', async () => {
+test("the tables match the code, and have every field and tool of the client libraries' types", async () => {
   const types = await openSdkTypes()
   const lists = await toAllLists(types)
   await types.close()
   expect(lists).toContain('thread')
-  // `bun test/sdk-fields.ts` writes them and names what is new.
+  // `bun test/sdk-fields.ts` writes the tables and names new entries.
   expect(await readWritten()).toBe(lists)
 })

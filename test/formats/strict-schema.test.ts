@@ -1,4 +1,4 @@
-/** What a JSON Schema may be, in strict mode and out of it: where the fault is, in which words, and at which cost. */
+/** Valid JSON Schemas, in strict mode and outside it: position and message of errors, and the cost of the check. */
 import { describe, expect, test } from 'bun:test'
 import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
@@ -7,7 +7,7 @@ import { checkSchema, checkStrict, createPatternRule } from '../../src/formats/j
 
 type Schema = Record<string, unknown>
 
-/** A strict object of these properties. */
+/** A strict object with these properties. */
 const object = (properties: Schema, more: Schema = {}) => ({
   type: 'object',
   properties,
@@ -143,7 +143,7 @@ describe('strict mode', () => {
   test.each(REFUSED)('refuses %s', (_, schema, path, reason) => {
     expect(checkStrict(JSON.parse(JSON.stringify(schema)))).toEqual({ path, reason })
   })
-  test('holds what only a reference leads to to the same rules', () => {
+  test('checks subschemas that only a reference reaches by the same rules', () => {
     const schema = object({ a: { $ref: '#/shared/b' } }, { shared: { b: { type: 'object', properties: {} } } })
     expect(checkStrict(schema)?.path).toEqual(['shared', 'b'])
   })
@@ -206,24 +206,24 @@ describe('out of strict mode', () => {
     ],
     ['recursion through parts of a value', { properties: { a: { $ref: '#' } }, items: { allOf: [{ $ref: '#' }] } }],
     ['patterns of both syntaxes', { items: [{ pattern: '\\-' }, { pattern: '^\\p{L}+$' }] }],
-  ])('a schema may hold %s', (_, schema) => {
+  ])('a schema may have %s', (_, schema) => {
     expect(checkSchema(schema, createPatternRule())).toBeNull()
   })
 
-  test.each(NO_SCHEMAS)('%s is no schema', (_, schema, path, reason) => {
+  test.each(NO_SCHEMAS)("%s isn't a valid schema", (_, schema, path, reason) => {
     const problem = checkSchema(schema, createPatternRule())
     expect(problem).toMatchObject({ path })
     expect(problem?.reason).toContain(reason)
   })
 
-  test('what is accepted, a validator can compile', () => {
+  test('a validator can compile every accepted schema', () => {
     const options = { strict: false, validateSchema: false, logger: false, code: { regExp: toPattern } } as const
     let accepted = 0
     fc.assert(
       fc.property(SCHEMAS, (schema) => {
         if (checkSchema(schema, createPatternRule())) return
         accepted += 1
-        // A list of `items` is the older draft's.
+        // A list as `items` is from an older draft.
         const Draft = JSON.stringify(schema).includes('"items":[') ? Ajv : Ajv2020
         expect(new Draft(options).compile(structuredClone(schema))).toBeFunction()
       }),
@@ -235,7 +235,7 @@ describe('out of strict mode', () => {
 
 const toPattern = Object.assign((pattern: string) => new RegExp(pattern), { code: 'new RegExp' })
 
-/** Schemas that are nearly right, of three levels. */
+/** Nearly valid schemas of three levels. */
 const SCHEMAS = toSchemas(toSchemas(toSchemas(fc.constantFrom<Schema>({}, text, { $ref: '#/$defs/a' }, { $ref: '#' }))))
 
 function toSchemas(below: fc.Arbitrary<Schema>): fc.Arbitrary<Schema> {
@@ -275,7 +275,7 @@ describe('a hostile schema', () => {
     ['that doubles at each step', { $defs: { ...doubling, d90: text }, $ref: '#/$defs/d0' }, null],
     ['of long patterns', { items: { pattern: 'a'.repeat(100_001) } }, 'characters of patterns exceeds limit'],
     ['that says what it is called', JSON.parse('{"properties":{"__proto__":{"type":7}}}'), "'type' is required to be"],
-  ])('%s costs no more than its length', (_, schema, reason) => {
+  ])('%s takes linear time', (_, schema, reason) => {
     const problem = checkSchema(schema, createPatternRule())
     if (reason === null) expect(problem).toBeNull()
     else expect(problem?.reason).toContain(reason)

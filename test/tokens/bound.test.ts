@@ -1,4 +1,4 @@
-/** The most tokens that a prompt may have: by its bytes, and by a count. */
+/** The maximum tokens of a prompt: by its bytes, and by a count. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { createCounter, tokensOn, toOther } from '../../src/tokens/count.ts'
@@ -12,17 +12,17 @@ const ask = (content: string, more: Partial<CanonicalRequest> = {}): CanonicalRe
   messages: [{ role: 'user', content }],
   ...more,
 })
-/** By OpenAI's formula, and at most. */
+/** By OpenAI's formula, and the maximum. */
 const [FRAME, MAX_FRAME] = [4 + 3, 8]
 
 describe('by its bytes', () => {
-  test('a prompt has a token a byte and eight a message, with all that a model reads of it', () => {
+  test('a prompt counts a token per byte and eight per message, with everything that a model reads', () => {
     const tools = [{ type: 'function' as const, function: { name: 'f', parameters: { type: 'object' } } }]
     const body = ask('中文 abc', { tools })
     expect(measurePrompt(body).maxPromptTokens).toBe(10 + JSON.stringify(tools).length + 8)
   })
 
-  test('a file that is not text has a token a byte, and no fewer than any file', () => {
+  test("a file that isn't text counts a token per byte, and at least the tokens of a file", () => {
     const pdf = (bytes: number): CanonicalRequest => ({
       model: 'm',
       messages: [
@@ -35,7 +35,7 @@ describe('by its bytes', () => {
     expect([100, 9_000].map((bytes) => measurePrompt(pdf(bytes)).maxPromptTokens)).toEqual([5_008, 9_008])
   })
 
-  test('a document in a part that is not known has one as well, a video as many as any', () => {
+  test('a document in an unknown part counts a token per byte, and a video counts like any video', () => {
     const most = (type: string, mediaType: string) => {
       const part = { type, url: `data:${mediaType};base64,${Buffer.alloc(900_000).toString('base64')}` }
       const body = { model: 'm', messages: [{ role: 'user', content: [part] }] } as unknown as CanonicalRequest
@@ -47,7 +47,7 @@ describe('by its bytes', () => {
   })
 })
 
-test('what only some upstreams read is held as well: fields of their own, reasoning of earlier turns', () => {
+test('extra bytes are parts that only some upstreams read: unknown fields, and reasoning of earlier turns', () => {
   const said = (more: object) => ({ role: 'assistant' as const, content: 'Hi', ...more })
   const user = { role: 'user' as const, content: 'Hello' }
   const of = (messages: CanonicalRequest['messages'], more = {}) => bytesOfExtras({ model: 'm', messages, ...more })
@@ -56,7 +56,7 @@ test('what only some upstreams read is held as well: fields of their own, reason
   expect(of([said({ reasoning: 'so', note: 12 }), user])).toBe('"so"'.length + '12'.length)
 })
 
-test('an image has as many tokens as any model counts, by a count as its own model does', async () => {
+test('an image counts the maximum of all models; by count, the figure of its own model', async () => {
   const url = 'https://a.example/a.png'
   const content = ['low', 'high'].map((detail) => ({ type: 'image_url', image_url: { url, detail } }))
   const body = { model: 'm', messages: [{ role: 'user', content }] } as unknown as CanonicalRequest
@@ -74,7 +74,7 @@ test('an image has as many tokens as any model counts, by a count as its own mod
 })
 
 describe('by a count', () => {
-  test('it is exact for the vocabulary that counts, and more for any other', async () => {
+  test('is exact for the counted vocabulary, and higher for others', async () => {
     const text = 'Once upon a time there was a fox. '.repeat(1_000)
     const exact = await counter.prompt('key', ask(text))
     const bound = await counter.bound('key', ask(text))
@@ -84,7 +84,7 @@ describe('by a count', () => {
     expect(bound?.other).toBeLessThan(text.length / 2)
   })
 
-  test('what is beyond a megabyte has a token a byte, whatever was before it', async () => {
+  test('beyond a megabyte, each byte is a token', async () => {
     const short = 'Once upon a time there was a fox. '.repeat(31_000)
     const bytes = 100_000
     const [one, more] = [
@@ -94,13 +94,13 @@ describe('by a count', () => {
     expect((more?.o200k as number) - (one?.o200k as number)).toBeGreaterThan(0.9 * bytes)
   })
 
-  test('it is null where nothing can be counted', async () => {
+  test("is null if the prompt can't be counted", async () => {
     const closed = createCounter()
     closed.close()
     expect(await closed.bound('key', ask('Hello'))).toBeNull()
   })
 
-  test('every vocabulary is taken for another one but those of OpenAI from gpt-4o on', () => {
+  test("only OpenAI's models since gpt-4o use the counted vocabulary", () => {
     const [known, other] = [
       [
         'gpt-4o',

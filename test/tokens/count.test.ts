@@ -1,4 +1,4 @@
-/** Counting on its thread: what is counted, what is only estimated, and that the thread comes and goes with the need. */
+/** Counting on its thread: counted and estimated content, and start and stop of the thread. */
 import { afterAll, afterEach, expect, test } from 'bun:test'
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
@@ -8,13 +8,13 @@ import { estimate } from '../../src/tokens/estimate.ts'
 
 const WORKER = new URL('../../src/tokens/count-worker.ts', import.meta.url).href
 
-/** For all that does not concern the thread. */
+/** For tests that don't concern the thread. */
 const plain = createCounter({ timeoutMs: 30_000 })
 afterAll(() => plain.close())
 
 let counter: Counter | undefined
 let workers: Worker[]
-/** Counts on the real thread, whose every start is noted. */
+/** Counts on the real thread, and records each start. */
 function open(options: CounterOptions = {}) {
   workers = []
   const createWorker = () => {
@@ -39,10 +39,10 @@ const heard = (answer: string, more: Partial<CapturedOutput> = {}): CapturedOutp
 const ended = (worker: Worker | undefined) =>
   new Promise<void>((resolve) => worker?.addEventListener('close', () => resolve()))
 
-/** Frame and role of a message, and the answer's beginning. */
+/** Frame and role of a message, and the start of the response. */
 const FRAME = 4 + 3
 
-test('counts the example chat of the published formula as that does', async () => {
+test('counts the example chat of the published formula correctly', async () => {
   const messages: CanonicalRequest['messages'] = [
     {
       role: 'system',
@@ -68,7 +68,7 @@ test('counts the example chat of the published formula as that does', async () =
   expect(await plain.prompt('key', { model: 'm', messages })).toBe(124)
 })
 
-test('counts answer and reasoning, and reasoning as part of what was written', async () => {
+test('counts response and reasoning, with reasoning as part of the output', async () => {
   const usage = await plain.usage(
     'key',
     ask('Hello'),
@@ -90,7 +90,7 @@ test.each([
   expect(await plain.prompt('key', ask(text))).toBe(FRAME + tokens)
 })
 
-test('counts what no text tells by its stated figures', async () => {
+test('counts media by published figures', async () => {
   const image = {
     type: 'image_url' as const,
     image_url: { url: 'https://images.example/1.png', detail: 'low' as const },
@@ -115,7 +115,7 @@ const HOSTILE: [string, string][] = [
   ['blanks', Array.from({ length: 128_000 }, (_, i) => ' \t\u00a0\u3000'[(i * i) % 4] ?? '').join('')],
   ['marks on one letter', `e${'\u0301'.repeat(128_000)}`],
 ]
-test('counts a quarter of a megabyte of anything, however few breaks it has', async () => {
+test('counts a quarter of a megabyte of any text, even with few breaks', async () => {
   for (const [name, text] of HOSTILE) {
     expect(`${name}: ${(await plain.prompt('key', ask(text))) === null ? 'gave up' : 'counted'}`).toBe(
       `${name}: counted`,
@@ -123,7 +123,7 @@ test('counts a quarter of a megabyte of anything, however few breaks it has', as
   }
 })
 
-test('what is too long to be counted whole is taken to go on as it began', async () => {
+test('extrapolates text that is too long to count', async () => {
   const text = 'All of it the same. '.repeat(2_000)
   const one = await plain.usage('key', ask(text), heard(text))
   const fifty = await plain.usage('key', ask(text.repeat(50)), heard(text.repeat(50)))
@@ -131,7 +131,7 @@ test('what is too long to be counted whole is taken to go on as it began', async
   expect(fifty.completion).toBeCloseTo(one.completion * 50, -3)
 })
 
-test('what was not kept is counted by the ratio of what was, or by its bytes where nothing was', async () => {
+test("text that wasn't captured is counted at the ratio of captured text, or by bytes without any", async () => {
   const text = 'All of it the same. '.repeat(100)
   const { completion } = await plain.usage('key', ask('Hello'), heard(text))
   expect(await plain.usage('key', ask('Hello'), heard(text, { moreAnswer: text.length }))).toMatchObject({
@@ -142,7 +142,7 @@ test('what was not kept is counted by the ratio of what was, or by its bytes whe
 
 const toRare = (n: number) => 0x4e00 + (n % 20_000)
 
-test('a long count goes on between those of other keys, and is the same', async () => {
+test('a long count alternates with those of other keys, with the same result', async () => {
   const counter = open()
   const order: string[] = []
   const note = (name: string) => (tokens: number | null) => {
@@ -150,7 +150,7 @@ test('a long count goes on between those of other keys, and is the same', async 
     return tokens
   }
   await counter.prompt('key', ask('Hello'))
-  // Words of rare characters take some ten times as long as a slice does.
+  // Words of rare characters take about ten times as long as a slice.
   const word = (n: number) =>
     String.fromCharCode(...Array.from({ length: 250 }, (_, at) => toRare(n * 7_919 + at * 131)))
   const words = Array.from({ length: 250 }, (_, n) => word(n)).join(' ')
@@ -163,7 +163,7 @@ test('a long count goes on between those of other keys, and is the same', async 
   expect(slow).toBe(FRAME + countTokens(words))
 })
 
-test('counts once what several calls of a request read', async () => {
+test('counts the same prompt of several calls once', async () => {
   const counter = open({ maxWaiting: 1 })
   const { messages } = ask('Hello')
   const tools = [{ type: 'function' as const, function: { name: 'f' } }]
@@ -174,7 +174,7 @@ test('counts once what several calls of a request read', async () => {
   expect(await without).toBe(FRAME + 1)
 })
 
-test('starts its thread on first need, ends it when idle, and starts another one at the next need', async () => {
+test('starts its thread on first use, stops it when idle, and starts another one on the next use', async () => {
   const counter = open({ idleMs: 1 })
   expect(workers).toHaveLength(0)
   expect(await counter.prompt('key', ask('Hello'))).toBe(FRAME + 1)
@@ -187,7 +187,7 @@ const body = ask('A prompt that nobody counts.')
 const ESTIMATED = { prompt: estimate(body, 0).promptTokens, completion: 3 }
 const estimated = (usage: Promise<unknown>) => expect(usage).resolves.toMatchObject(ESTIMATED)
 
-test('a thread that dies leaves estimates behind, and the next need starts another one', async () => {
+test('after a crash of the thread, estimates are used, and the next use starts another one', async () => {
   const counter = open()
   const usage = [counter.usage('key', body, heard('nine bytes')), counter.usage('key', body, heard('nine bytes'))]
   workers[0]?.terminate()
@@ -214,19 +214,19 @@ test.each([
   expect(new Set(warnings)).toEqual(new Set(['token counting thread failed']))
 })
 
-test('a thread that does not answer in time is ended, and estimates stand in', async () => {
+test("a thread that doesn't respond in time is stopped, and estimates are used", async () => {
   const silent = () => new Worker(URL.createObjectURL(new Blob(['for (;;);'])))
   const counter = open({ createWorker: silent, timeoutMs: 50 })
   await estimated(counter.usage('key', body, heard('nine bytes')))
 })
 
-test('when too many wait, those who come later are estimated at once', async () => {
+test('if too many counts are queued, further ones are estimated', async () => {
   const counter = open({ maxWaiting: 2 })
   const counts = Array.from({ length: 5 }, () => counter.prompt('key', ask('Hello')))
   expect(await Promise.all(counts)).toEqual([FRAME + 1, FRAME + 1, FRAME + 1, null, null])
 })
 
-test('closing lets nobody wait, and starts nothing any more', async () => {
+test('closing ends all waiting counts, and nothing is started anymore', async () => {
   const counter = open()
   const usage = counter.usage('key', body, heard('nine bytes'))
   counter.close()

@@ -1,4 +1,4 @@
-/** The estimate that is reserved before a call: bytes, never a tokenizer. */
+/** The estimate that is reserved before a call, by bytes and without a tokenizer. */
 import { expect, test } from 'bun:test'
 import type { CanonicalRequest } from '../../src/domain/request.ts'
 import { estimate, tokensOfBytes } from '../../src/tokens/estimate.ts'
@@ -11,9 +11,9 @@ const file = (mediaType: string, filename: string | null, data = 'four') => ({
   file: { filename, file_data: (mediaType && `data:${mediaType};base64,`) + Buffer.from(data).toString('base64') },
 })
 const parts = (...content: object[]) => ({ messages: [{ role: 'user', content }] })
-/** Parts of types that are not known. */
+/** Parts of unknown types. */
 const video = (url: string) => ({ type: 'video_url', video_url: { url } })
-/** Of a part with these names and texts. */
+/** Bytes of a part with these names and texts. */
 const textTokens = (...texts: string[]) => tokensOfBytes(texts.join('').length)
 const NAMES = ['type', 'video_url', 'video_url', 'url']
 const base64 = (bytes: number) => Buffer.alloc(bytes).toString('base64')
@@ -93,7 +93,7 @@ test.each([
     { messages: [said('four', { reasoning_content: 'gone' }), user('four')] },
     16 + 2,
   ],
-] as [string, Omit<CanonicalRequest, 'model'>, number][])('the prompt counts %s', (_, body, tokens) => {
+] as [string, Omit<CanonicalRequest, 'model'>, number][])('the prompt estimate counts %s', (_, body, tokens) => {
   expect(estimate({ model: 'm', ...body }, 1_000).promptTokens).toBe(tokens)
 })
 
@@ -104,6 +104,6 @@ test.each([
   ['its newer name', { max_completion_tokens: 9 }, 1_000, 9],
   ['null as no cap', { max_tokens: null }, 1_000, 1_000],
   ['each choice', { max_tokens: 7, n: 3 }, 1_000, 21],
-] as [string, Partial<CanonicalRequest>, number, number][])('the answer counts %s', (_, extra, maximum, tokens) => {
+] as [string, Partial<CanonicalRequest>, number, number][])('the output counts %s', (_, extra, maximum, tokens) => {
   expect(estimate({ model: 'm', messages: [user('')], ...extra }, maximum).completionTokens).toBe(tokens)
 })

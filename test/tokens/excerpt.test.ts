@@ -1,4 +1,4 @@
-/** Pieces and excerpts: hostile texts become short work, and ordinary ones keep their exact count. */
+/** Pieces and excerpts: hostile texts are processed quickly, and ordinary ones keep their exact count. */
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { array, assert, integer, property, string, tuple } from 'fast-check'
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
 import { extrapolate, LONGEST_WORD, toExcerpt, toPieces, toPromptExcerpt } from '../../src/tokens/excerpt.ts'
 
-// Counting takes its time beside other work.
+// Counting takes a while on a busy machine.
 setDefaultTimeout(60_000)
 
 const ROOT = join(import.meta.dir, '../..')
@@ -20,7 +20,7 @@ describe('pieces', () => {
     ['code', read('src/domain/request.ts')],
     ['JSON in one line', JSON.stringify(JSON.parse(read('package.json'))).repeat(20)],
     ['a licence', read('LICENSE').repeat(10)],
-  ])('leave the count of %s exactly as it is', (_, text) => {
+  ])("don't change the count of %s", (_, text) => {
     expect(sum(toPieces(text))).toBe(countTokens(text))
   })
 
@@ -33,19 +33,19 @@ describe('pieces', () => {
     ['emoji', '🦊🐻'.repeat(5_000)],
     ['half characters', '\ud800'.repeat(20_000)],
     ['a long word among others', `It ends in ${'z'.repeat(1_000)}, and goes on.`],
-  ])('of %s are short, and joined they are the text again', (_, text) => {
+  ])('of %s are short, and join to the text', (_, text) => {
     const pieces = toPieces(text)
     expect(pieces.join('')).toBe(text)
     for (const piece of pieces) expect(piece.length).toBeLessThanOrEqual(LONGEST_WORD)
   })
 
-  test('never end inside of a character', () => {
+  test('never end within a character', () => {
     for (const text of ['🦊'.repeat(1_000), `.${'🦊'.repeat(1_000)}`]) {
       for (const piece of toPieces(text)) expect(piece.isWellFormed()).toBe(true)
     }
   })
 
-  test('of any text are the text again, and nearly its count', () => {
+  test('of any text join to the text, with nearly the same count', () => {
     const runs = array(tuple(string({ unit: 'binary', maxLength: 4 }), integer({ min: 1, max: 300 })), { maxLength: 5 })
     assert(
       property(runs, (each) => {
@@ -68,7 +68,7 @@ describe('an excerpt', () => {
     expect(toExcerpt(texts, limit)).toEqual({ texts: taken, bytes, ofBytes })
   })
 
-  test('decodes of text files what it takes', () => {
+  test('decodes only the needed part of text files', () => {
     const files = ['fünf', 'sechs'].map((text) => Buffer.from(text).toString('base64'))
     const prompt = {
       texts: ['vier'],
@@ -90,7 +90,7 @@ describe('an excerpt', () => {
     ['in proportion for a part', 7, { texts: [], bytes: 20, ofBytes: 50 }, 18],
     ['nothing where there is nothing', 0, { texts: [], bytes: 0, ofBytes: 0 }, 0],
     ['no figure where nothing was counted', 0, { texts: [], bytes: 0, ofBytes: 50 }, null],
-  ])('tells of the whole %s', (_, tokens, excerpt, whole) => {
+  ])('the extrapolated count is %s', (_, tokens, excerpt, whole) => {
     expect(extrapolate(tokens, excerpt)).toBe(whole)
   })
 })

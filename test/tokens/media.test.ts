@@ -1,4 +1,4 @@
-/** Images and sound: what their heads say, what the published rules make of it, and the stated figures for the rest. */
+/** Tokens of images and audio, by their headers and the published rules, and fixed figures for the rest. */
 import { describe, expect, test } from 'bun:test'
 import { tokensOfAudio, tokensOfImage } from '../../src/tokens/media.ts'
 
@@ -30,7 +30,7 @@ const UNKNOWN = tiles(6)
 
 describe('an image', () => {
   test.each([
-    // The two examples that the rule is published with.
+    // The two examples published with the rule.
     ['1024 x 1024', 1_024, 1_024, 4],
     ['2048 x 4096', 2_048, 4_096, 6],
     ['one tile', 512, 512, 1],
@@ -39,7 +39,7 @@ describe('an image', () => {
     ['a wide screen', 1_920, 1_080, 6],
     ['a long strip', 60_000, 10, 4],
     ['the most there can be', 20_000, 7_000, 8],
-  ])('of %s costs its tiles', (_, width, height, count) => {
+  ])('of %s costs the tokens of its tiles', (_, width, height, count) => {
     expect(tokensOfImage({ url: urlOf(png(width, height)) })).toBe(tiles(count))
   })
 
@@ -56,7 +56,7 @@ describe('an image', () => {
     ['WebP', webp('VP8X', Buffer.alloc(4), u24le(599), u24le(299))],
     ['lossy WebP', webp('VP8 ', text('\0\0\0\x9d\x01\x2a'), u16le(600), u16le(300))],
     ['lossless WebP', webp('VP8L', text('/'), u32le(599 | (299 << 14)))],
-  ])('tells its size as %s', (_, image) => {
+  ])('has a known size as %s', (_, image) => {
     expect(tokensOfImage({ url: urlOf(image) })).toBe(tiles(2))
   })
 
@@ -69,17 +69,17 @@ describe('an image', () => {
     ['whose segments lead nowhere', urlOf(jpeg(Buffer.from([0xff, 0xe0, 0xff, 0xff])))],
     ['not in base64', 'data:image/svg+xml,%3Csvg%2F%3E'],
     ['that is no data at all', 'data:image/png;base64,'],
-  ])('%s costs the stated figure', (_, url) => {
+  ])('%s costs the figure for unknown sizes', (_, url) => {
     expect(tokensOfImage({ url })).toBe(UNKNOWN)
   })
 
-  test('of low detail costs the base, whatever its size', () => {
+  test('of low detail costs only the base, at any size', () => {
     expect(tokensOfImage({ url: urlOf(png(4_000, 4_000)), detail: 'low' })).toBe(85)
     expect(tokensOfImage({ url: urlOf(png(600, 300)), detail: 'auto' })).toBe(tiles(2))
   })
 })
 
-describe('sound', () => {
+describe('audio', () => {
   const wav = (bytesPerSecond: number, seconds: number, ...before: Buffer[]) => {
     const format = Buffer.concat([text('fmt '), u32le(16), Buffer.alloc(8), u32le(bytesPerSecond), Buffer.alloc(4)])
     const head = Buffer.concat([text('RIFF\0\0\0\0WAVE'), ...before, format, text('data'), u32le(0xffffffff)])
@@ -95,7 +95,7 @@ describe('sound', () => {
     ['one that says nothing sensible', { format: 'wav', data: wav(1, 96_000) }, 30],
     ['an MP3 file, by its bytes', { format: 'mp3', data: Buffer.alloc(24_000).toString('base64') }, 30],
     ['nothing', { format: 'wav', data: '' }, 0],
-  ])('costs ten tokens a second: %s', (_, audio, tokens) => {
+  ])('costs ten tokens per second: %s', (_, audio, tokens) => {
     expect(tokensOfAudio(audio)).toBe(tokens)
   })
 })

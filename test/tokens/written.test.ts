@@ -1,4 +1,4 @@
-/** What a budget takes a text for while a model writes it, beside what the vocabulary makes of it. */
+/** The estimate for budgets while a model writes a text, compared with the vocabulary's count. */
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
@@ -21,16 +21,16 @@ const TEXTS: [name: string, text: string, most: number][] = [
   ['Vietnamese', 'Đây là một văn bản thử nghiệm về cách các mô hình viết câu trả lời. '.repeat(80), 1.6],
   ['emoji', '😀🎉🚀👨‍👩‍👧‍👦🇩🇪🏳️‍🌈'.repeat(200), 1.4],
   ['letters under piles of accents', 'a̷̛̫b̴͎͝c̸'.repeat(300), 1.4],
-  // What a model writes that has lost its way in JSON.
+  // Output of a model that fails to end its JSON.
   ['white space without end', random(' \n\t'), 1.4],
   ['empty lines without end', '\n'.repeat(4_000), 1.4],
   ['digits', random('0123456789'), 1.4],
-  // Half as much again at most, and no less than half.
+  // At most 150%, and at least 50%.
   ['random letters', random('abcdefghijklmnopqrstuvwxyz'), 2],
   ['base64', random('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'), 2],
 ]
 
-test.each(TEXTS)('%s is estimated within its factor, however it is cut', (_, text, most) => {
+test.each(TEXTS)('%s is estimated within its factor, wherever it is cut', (_, text, most) => {
   const counted = countTokens(text)
   const estimated = tokensWritten(text)
   expect(estimated).toBeGreaterThan(counted / most)

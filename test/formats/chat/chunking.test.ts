@@ -1,6 +1,6 @@
 /**
- * Properties over generated answers: whatever an upstream's manners are, and wherever its bytes are cut, a client reads
- * the same answer, and each frame of it keeps the contract. A failure prints its seed.
+ * Properties over generated responses: for any style of an upstream, and wherever its bytes are cut, a client reads the
+ * same response, and each frame is valid. A failure prints its seed.
  */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
@@ -10,10 +10,10 @@ import { inBytes, inPieces } from '../../support/cuts.ts'
 import { type Manners, type Said, toTranscript, toWholeAnswer } from '../../support/sloppy.ts'
 import { playStream, playWhole, playWholeAsStream, toShape } from '../../support/transcript.ts'
 
-// Byte by byte takes its time beside other work.
+// Single bytes take a while on a busy machine.
 setDefaultTimeout(60_000)
 
-/** Any text of whole characters, often with what could be mistaken for something else. */
+/** Any text of whole characters, often with ambiguous content. */
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 24 }),
   fc.string({ unit: 'grapheme', maxLength: 12 }),
@@ -53,7 +53,7 @@ const manners: fc.Arbitrary<Manners> = fc.record({
   done: fc.boolean(),
 })
 
-/** Thinking in tags cannot hold its own closing tag, and blanks around it have no meaning. */
+/** Reasoning in tags can't contain its own closing tag, and blanks around it have no meaning. */
 function toSayable(answer: Said, { reasoning, finish }: Manners): Said {
   const said = finish === 'empty' || finish === 'never' ? { ...answer, finish: 'stop' as const } : answer
   if (reasoning !== 'tags') return said
@@ -65,7 +65,7 @@ function toSayable(answer: Said, { reasoning, finish }: Manners): Said {
   }
 }
 
-/** What a client must have read in the end. */
+/** The content that a client must have read at the end. */
 const toRead = (answers: readonly Said[]) =>
   answers.map(({ reasoning, content, calls, finish }, index) => ({
     reasoning,
@@ -92,7 +92,7 @@ const cuts = fc.array(fc.nat(4_000), { maxLength: 30 })
 const shapeOf = (answers: readonly Said[], { reasoning }: Manners, includeUsage: boolean) =>
   toShape({ includeUsage, choices: answers.length, thinkTags: reasoning === 'tags' })
 
-test('any answer, written in any manner and cut anywhere, is read as it was said', () => {
+test("any response, in any server's style and cut anywhere, is read correctly", () => {
   fc.assert(
     fc.property(example, cuts, fc.boolean(), ({ answers, how }, places, includeUsage) => {
       const bytes = toTranscript(answers, how)
@@ -108,7 +108,7 @@ test('any answer, written in any manner and cut anywhere, is read as it was said
   )
 })
 
-test('any whole answer is read as the stream of it is', () => {
+test('a whole response is read like its stream', () => {
   fc.assert(
     fc.property(example, ({ answers, how }) => {
       const body = toWholeAnswer(answers, how)
@@ -121,7 +121,7 @@ test('any whole answer is read as the stream of it is', () => {
   )
 })
 
-test('any transcript of the corpus reads the same in any pieces, whatever its end', () => {
+test('any transcript of the corpus reads the same in any pieces, with any ending', () => {
   const transcripts = STREAMED.map((quirk) => ({ quirk, bytes: readTranscript(quirk.name, 'sse') }))
   fc.assert(
     fc.property(fc.constantFrom(...transcripts), fc.nat(4_000), cuts, ({ quirk, bytes }, end, places) => {
@@ -137,7 +137,7 @@ test('any transcript of the corpus reads the same in any pieces, whatever its en
   )
 })
 
-test('any bytes at all end in a stream that keeps the contract', () => {
+test('any bytes end in a valid stream', () => {
   const json = fc.jsonValue({ maxDepth: 4 })
   const wild = fc.oneof(
     fc.record({

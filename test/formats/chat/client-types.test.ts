@@ -1,7 +1,6 @@
 /**
- * Our wire types beside those of the official client. Most of this file is checked by `tsc`: a line that says
- * `Assignable` stops compiling when one side moves. What only running code can show, that every field the client has
- * a type for passes validation, is a test.
+ * Our wire types compared with those of the official client. `tsc` checks most of this file: a line with `Assignable`
+ * stops compiling when one side changes. A test checks that every field of the client's types passes validation.
  */
 import { describe, expect, test } from 'bun:test'
 import type OpenAI from 'openai'
@@ -13,17 +12,17 @@ import type { CanonicalRequest, Message } from '../../../src/domain/request.ts'
 import type { ChatCompletion, ChatMessage, Delta, WireUsage } from '../../../src/formats/chat/answer.ts'
 import { validate } from '../../../src/formats/chat/request.ts'
 
-/** Compiles only where a `From` may stand wherever a `To` is expected. */
+/** Compiles only if a `From` is assignable to a `To`. */
 type Assignable<From extends To, To> = [From, To]
 
-/** Compiles only where nothing is left over. */
+/** Compiles only if nothing remains. */
 type None<Left extends never> = Left
 
 type Params = OpenAI.Chat.ChatCompletionCreateParams
 type Base = ChatCompletionCreateParamsBase
 
-// What we send, as a client has it typed. Annotations and audio are the upstream's own, passed on as they came: we
-// know them as objects and no more.
+// Our responses in the client's types. Annotations and audio are the upstream's own and forwarded unchanged, so we
+// type them only as objects.
 type Passed = 'annotations' | 'audio'
 type Sent = Omit<ChatCompletion, 'choices' | 'moderation'> & {
   choices: (Omit<ChatCompletion['choices'][number], 'message'> & { message: Omit<ChatMessage, Passed> })[]
@@ -41,17 +40,17 @@ type Frame = Pick<ChatCompletion, 'id' | 'created' | 'model'> &
   }
 
 export type Checked = [
-  // From us to the client.
+  // Responses.
   Assignable<Sent, OpenAI.Chat.ChatCompletion>,
   Assignable<Frame, OpenAI.Chat.ChatCompletionChunk>,
   Assignable<WireUsage, OpenAI.CompletionUsage>,
   Assignable<Model, OpenAI.Model>,
   Assignable<ErrorBody['error'], OpenAI.ErrorObject>,
-  // From the client to us: whole requests, every message, and no parameter that we have not heard of.
+  // Requests: whole ones, every message, and no unknown parameter.
   Assignable<Params, CanonicalRequest>,
   Assignable<OpenAI.Chat.ChatCompletionMessageParam, Message>,
   None<Exclude<keyof Base, keyof CanonicalRequest>>,
-  // And round again: a message that we sent may be sent back, by the client's types and by ours.
+  // A message of ours can be sent back, by the client's types and by ours.
   Assignable<Omit<ChatMessage, Passed>, OpenAI.Chat.ChatCompletionMessageParam>,
   Assignable<Omit<ChatMessage, Passed>, Message>,
 ]
@@ -90,7 +89,7 @@ const messages: OpenAI.Chat.ChatCompletionMessageParam[] = [
   { role: 'function', name: 'weather', content: null },
 ]
 
-/** Every parameter of the client at once. `Required` makes a new one of theirs a compile error here. */
+/** Every parameter of the client at once. With `Required`, a new parameter of the client is a compile error. */
 const everything: Required<Base> = {
   model: 'a/b',
   messages,
@@ -149,18 +148,18 @@ const problemOf = (body: unknown) => {
   return checked instanceof GatewayError ? { message: checked.message, param: checked.param } : null
 }
 
-describe('what the official client has a type for', () => {
-  test('passes validation, every parameter and every shape of a message at once', () => {
+describe('a request with all fields of the official client', () => {
+  test('passes validation with every parameter and every form of a message', () => {
     expect(problemOf(everything)).toBeNull()
   })
 
-  test('may be null wherever the client may say null', () => {
+  test("may have null wherever the client's types allow null", () => {
     const { model, ...optional } = everything
     const nulls = Object.fromEntries(Object.keys(optional).map((key) => [key, null]))
     expect(problemOf({ ...nulls, model, messages })).toBeNull()
   })
 
-  test('may say every form of a choice of tools', () => {
+  test('may have every form of tool_choice', () => {
     const choices: OpenAI.Chat.ChatCompletionToolChoiceOption[] = [
       'none',
       'auto',

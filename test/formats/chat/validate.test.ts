@@ -1,4 +1,4 @@
-/** Which requests are valid, what is left of them, and which words refuse the others. */
+/** Valid requests and their validated form, and the errors of invalid ones. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions'
@@ -10,7 +10,7 @@ const user = { role: 'user', content: 'Hi' }
 const request = (more: Record<string, unknown> = {}) => ({ model: 'a/b', messages: [user], ...more })
 const talk = (...messages: unknown[]) => request({ messages: [user, ...messages] })
 
-/** Whatever the official client may send is a request by our types too. */
+/** Requests of the official client's types are also of our types. */
 const asRequest = (sent: ChatCompletionCreateParams): CanonicalRequest => sent
 
 const call = (id: string, name = 'f') => ({ id, type: 'function', function: { name, arguments: '{}' } })
@@ -64,7 +64,7 @@ const FIELDS: Record<string, unknown[]> = {
   tools: [[tool('f')], [custom]],
 }
 
-/** Of OpenRouter, of vLLM, and of nobody: never looked at. */
+/** Fields of OpenRouter, of vLLM, and an unknown one, which aren't checked. */
 const EXTRAS = {
   reasoning: { effort: 'high', exclude: true },
   include_reasoning: true,
@@ -219,28 +219,28 @@ const SHAPES: [string, unknown][] = [
 ]
 
 describe('a valid request', () => {
-  test.each(Object.entries(FIELDS))('may hold %s', (name, values) => {
+  test.each(Object.entries(FIELDS))('may have the field %s', (name, values) => {
     for (const value of values) {
       const body = request({ [name]: value })
       expect(validate(body)).toEqual(body as CanonicalRequest)
     }
   })
 
-  test.each(SHAPES)('may hold %s', (_, body) => {
+  test.each(SHAPES)('may have %s', (_, body) => {
     expect(validate(structuredClone(body))).not.toBeInstanceOf(GatewayError)
   })
 
-  test('may be whatever the official client has a type for', () => {
+  test("may have every field of the official client's types", () => {
     const sent = asRequest({ model: 'a/b', messages: [{ role: 'user', content: 'Hi' }], stream: true })
     expect(validate(sent)).toEqual(sent)
   })
 
-  test('is not copied where nothing counts as absent', () => {
+  test("isn't copied if nothing counts as absent", () => {
     const body = request({ stream: true, tools: [tool('f')], ...EXTRAS })
     expect(validate(body)).toBe(body as CanonicalRequest)
   })
 
-  test('may hold null for every optional field, which is then gone', () => {
+  test('may have null for every optional field, which is then removed', () => {
     const { model: _, messages: __, ...optional } = RequestSchema.properties
     const nulls = Object.fromEntries(Object.keys(optional).map((name) => [name, null]))
     expect(validate(request({ ...nulls, nobody_knows: null }))).toEqual({
@@ -249,7 +249,7 @@ describe('a valid request', () => {
     } as CanonicalRequest)
   })
 
-  test('loses what says nothing in messages and tools, and what many upstreams refuse', () => {
+  test('loses empty fields of messages and tools, and fields that many upstreams refuse', () => {
     const answer = { role: 'assistant', content: 'x', refusal: null, tool_calls: [], audio: null, annotations: [] }
     const said = { ...calling('1'), function_call: null }
     const body = {
@@ -265,7 +265,7 @@ describe('a valid request', () => {
     expect(validate(request({ tools: [] }))).toEqual(request() as CanonicalRequest)
   })
 
-  test('loses nulls inside of fields too, but none that a JSON Schema means', () => {
+  test('loses nested nulls, too, but keeps those of a JSON Schema', () => {
     const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } }
     const schema = { type: 'object', properties: { a: { enum: ['x', null] } } }
     const named = { name: 'n', schema }
@@ -728,7 +728,7 @@ const SCHEMAS: Refused[] = [
   ],
 ]
 
-describe('a request is refused, and the field named, for', () => {
+describe('a request is refused, with the name of the field, for', () => {
   test.each([...FIELDS_REFUSED, ...ACROSS, ...BETWEEN, ...SCHEMAS])('%s', (_, body, code, param, message) => {
     const error = validate(JSON.parse(JSON.stringify(body)))
     if (!(error instanceof GatewayError)) throw new Error('was valid')
@@ -737,7 +737,7 @@ describe('a request is refused, and the field named, for', () => {
   })
 })
 
-describe('whatever a client sends', () => {
+describe('any request body', () => {
   const isRefusal = (body: unknown) => {
     const decision = validate(body)
     if (!(decision instanceof GatewayError)) return
@@ -746,7 +746,7 @@ describe('whatever a client sends', () => {
     expect(decision.message.isWellFormed()).toBe(true)
   }
 
-  test('is valid or refused with 400, in words of a bounded length', () => {
+  test('is valid, or refused with 400 and a message of limited length', () => {
     fc.assert(fc.property(fc.jsonValue(), isRefusal), { numRuns: 300 })
     const fields = fc.dictionary(fc.constantFrom(...Object.keys(RequestSchema.properties)), fc.jsonValue())
     fc.assert(
@@ -760,7 +760,7 @@ describe('whatever a client sends', () => {
     )
   })
 
-  test('is quoted shortened', () => {
+  test('is truncated in messages', () => {
     const huge = '😀'.repeat(100_000)
     const properties = { [huge]: { properties: { [huge]: { type: huge } } } }
     isRefusal(request({ tools: [tool('f', { parameters: { type: 'object', properties } })] }))
@@ -771,7 +771,7 @@ describe('whatever a client sends', () => {
     isRefusal(request(format({ pattern: `(${huge.slice(0, 50_000)}` })))
   })
 
-  test('is read in one pass, however many messages there are', () => {
+  test('is read in one pass, regardless of the number of messages', () => {
     const messages = Array.from({ length: 50_000 }, (_, index) => [calling(`c${index}`), answering(`c${index}`)]).flat()
     expect(validate(talk(...messages))).not.toBeInstanceOf(GatewayError)
   })

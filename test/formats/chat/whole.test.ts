@@ -1,4 +1,4 @@
-/** Whole answers, as they are and as the stream of one: every field that a client reads, and the same either way. */
+/** Whole responses and their streams: every field that a client reads, and the same content both ways. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { UpstreamError } from '../../../src/domain/error.ts'
@@ -17,7 +17,7 @@ import { createWriter, type Shape, toExpected, toShape, writeWhole } from '../..
 const shape = toShape({ choices: 2 })
 const receipt = { usage: NO_USAGE, costNanoUsd: 0, durationMs: 0 }
 
-/** Upstreams send what they like. */
+/** Untyped, since upstreams may send anything. */
 const toEvents = (asked: Shape, ...choices: unknown[]) => openai.whole({ choices }, toExpected(asked))
 const toCompletion = (asked: Shape, ...choices: unknown[]): ChatCompletion =>
   JSON.parse(writeWhole(toEvents(asked, ...choices), receipt))
@@ -95,7 +95,7 @@ describe('a message with', () => {
     expect(convert(message)).toEqual({ index: 0, message: expected, logprobs: null, finish_reason: finish } as never)
   })
 
-  test('a thought in its text has it apart, where that is asked for', () => {
+  test("a thought in the text is separated if the upstream's settings say so", () => {
     const message = { content: '<think>hm</think>\na' }
     expect(convert(message)?.message.content).toBe(message.content)
     expect(convert(message, 'stop', { thinkTags: true })?.message).toMatchObject({ content: 'a', reasoning: 'hm' })
@@ -146,12 +146,12 @@ test.each([
   ],
   ['beyond those asked for', ['a', 'b', 'c'].map((content, index) => ({ index, message: { content } })), ['a', 'b']],
   ['that are none', [null, 'x', { message: { content: 'a' } }], ['a']],
-])('choices %s are numbered from 0', (_, choices, contents) => {
+])('choices %s get indexes from 0', (_, choices, contents) => {
   const found = toCompletion(shape, ...choices).choices
   expect(found.map(({ index, message }) => [index, message.content])).toEqual(contents.map((each, at) => [at, each]))
 })
 
-test('the text of an answer is one line to everyone, and its usage stands at its end', () => {
+test('the text of a response is one line of JSON, with the usage at the end', () => {
   const choices = [{ message: { content: 'a\u2028\u0085b\ud83e' } }]
   const events = openai.whole({ choices, service_tier: 'default' }, toExpected(shape))
   const text = writeWhole(events, { usage: NO_USAGE, costNanoUsd: 100, durationMs: 0 })
@@ -161,7 +161,7 @@ test('the text of an answer is one line to everyone, and its usage stands at its
   expect(JSON.parse(text).choices[0].message.content).toBe('a\u2028\u0085b\ufffd')
 })
 
-/** Reads a stream to its end, as a client puts it together. */
+/** Reads a stream to its end and assembles it like a client. */
 function readStream(text: string) {
   const choices: { deltas: Delta[]; finish: unknown }[] = []
   for (const data of text.split('\n\n').slice(0, -2)) {
@@ -173,7 +173,7 @@ function readStream(text: string) {
   return choices.map(({ deltas, finish }) => ({ message: toMessage(deltas), finish }))
 }
 
-/** Puts the deltas of one choice together, as a client does, into the message of a whole answer. */
+/** Joins the deltas of one choice like a client, to the message of a whole response. */
 function toMessage(deltas: readonly Delta[]): ChatMessage {
   let content = ''
   let refusal = ''
@@ -257,7 +257,7 @@ const choice = or(
   fc.record({ index: or(fc.nat(2)), message, finish_reason: text, logprobs: junk }, { requiredKeys: [] }),
 )
 
-/** The events of an answer; null where these choices are an error, or none at all. */
+/** The events of a response; null if the choices are an error, or missing. */
 function answered(asked: Shape, choices: unknown[]) {
   try {
     return toEvents(asked, ...choices)
@@ -267,7 +267,7 @@ function answered(asked: Shape, choices: unknown[]) {
   }
 }
 
-test('whatever an upstream answers, its stream says the same as its whole answer', () => {
+test('a stream has the same content as the whole response, for any upstream response', () => {
   fc.assert(
     fc.property(fc.array(choice, { minLength: 1, maxLength: 3 }), fc.boolean(), (choices, thinkTags) => {
       const asked = { ...shape, thinkTags }

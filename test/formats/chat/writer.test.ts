@@ -1,4 +1,4 @@
-/** What clients are sent, whatever an upstream's stream looks like, frame by frame: through the dialect and the writer. */
+/** Frames that clients get for any upstream stream, through the dialect and the writer. */
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
@@ -9,7 +9,7 @@ import { createWriter, type Shape, toExpected, toShape } from '../../support/tra
 const usage: Usage = { ...NO_USAGE, prompt: 3, completion: 2 }
 const receipt: Receipt = { usage, costNanoUsd: 7, durationMs: 0 }
 
-/** A stream between an upstream and a client: takes chunks and gives frames. */
+/** A stream between an upstream and a client: takes chunks and returns frames. */
 function start(changes: Partial<Shape> = {}) {
   const shape = toShape({ choices: 8, ...changes })
   const decoder = openai.decoder(toExpected(shape))
@@ -20,7 +20,7 @@ function start(changes: Partial<Shape> = {}) {
       for (const data of chunks) decoder.event({ name: null, data }, events)
       return writer.take(events)
     },
-    /** All that is left once the upstream's stream has ended. */
+    /** The remaining frames after the end of the upstream's stream. */
     end(): string {
       const events: AnswerEvent[] = []
       decoder.end(events)
@@ -31,7 +31,7 @@ function start(changes: Partial<Shape> = {}) {
 
 const DONE = '[DONE]'
 
-/** Upstreams send what they like. */
+/** Untyped, since upstreams may send anything. */
 const chunk = (delta: unknown, finish: unknown = null, index: unknown = 0, beside: object = {}) =>
   JSON.stringify({ choices: [{ index, delta, finish_reason: finish }], ...beside })
 
@@ -41,7 +41,7 @@ const parse = (text: string) =>
     .filter((event) => event !== '' && event !== 'data: [DONE]')
     .map((event) => JSON.parse(event.replace(/^data: /, '')))
 
-/** Plays a finished stream and returns [index, delta, finish] of each frame that it had. */
+/** Plays a finished stream and returns [index, delta, finish] of each frame. */
 function play(...chunks: string[]): unknown[] {
   const stream = start()
   const text = stream.take(...chunks, DONE) + stream.end()
@@ -325,14 +325,14 @@ describe('a stream with', () => {
   })
 })
 
-test('nothing is sent for a role alone', () => {
+test('sends nothing for only a role', () => {
   const stream = start()
   const numbers = { choices: [], usage: { prompt_tokens: 3, completion_tokens: 2 } }
   expect(stream.take(chunk({ role: 'assistant', content: '' }), JSON.stringify(numbers))).toBe('')
   expect(stream.take(chunk({ content: 'a' }))).not.toBe('')
 })
 
-test('usage is null in every frame but its own, where it was asked for, and nowhere otherwise', () => {
+test('usage is null in every frame except its own if it was requested, and missing otherwise', () => {
   for (const include of [true, false]) {
     const stream = start({ includeUsage: include })
     const frames = parse(stream.take(chunk({ content: 'a' }, 'stop')) + stream.end())
@@ -346,25 +346,25 @@ test('usage is null in every frame but its own, where it was asked for, and nowh
 test.each([
   ['its end', DONE],
   ['a failure', '{"error":{"message":"it broke"}}'],
-])('nothing is taken after %s', (_, last) => {
+])('events after %s are ignored', (_, last) => {
   const stream = start()
   stream.take(chunk({ content: 'a' }), last)
   expect(stream.take(chunk({ content: 'b' }), DONE)).toBe('')
   expect(stream.end()).not.toContain('"content"')
 })
 
-test('line separators that some clients split on are escaped', () => {
+test('escapes line separators at which some clients split', () => {
   const text = start().take(chunk({ content: 'a\u2028b\u2029c\u0085d' }))
   expect(text).not.toMatch(/[\u2028\u2029\u0085]/)
   expect(parse(text).at(-1).choices[0].delta.content).toBe('a\u2028b\u2029c\u0085d')
 })
 
-test('an error frame is one line that begins with the error', () => {
+test('writes an error frame as one line that begins with the error', () => {
   const frame = createWriter().failure(new GatewayError('upstream_failed', 'It\nbroke.'))
   expect(frame).toMatch(/^data: \{"error":\{[^\n]+\}\}\n\n$/)
 })
 
-test('what an upstream says about itself stands in every frame, in words that clients know', () => {
+test("every frame has the upstream's fields, under names that clients know", () => {
   const stream = start({ includeUsage: true })
   const about = { service_tier: 'priority', system_fingerprint: 'fp_1' }
   const chunks = [about, { service_tier: 'on_demand', system_fingerprint: 'fp_2' }].map((each) =>
@@ -375,7 +375,7 @@ test('what an upstream says about itself stands in every frame, in words that cl
   for (const frame of frames) expect(frame).toMatchObject(about)
 })
 
-test('log probabilities go out with their own chunk, with a text or without one', () => {
+test('log probabilities are in their own chunk, with or without text', () => {
   const withLogprobs = (delta: object) =>
     JSON.stringify({
       choices: [{ index: 0, delta, finish_reason: null, logprobs: { content: [{ token: 'a', logprob: '#' }] } }],
@@ -388,7 +388,7 @@ test('log probabilities go out with their own chunk, with a text or without one'
   ])
 })
 
-test('what may be the beginning of a thought is held back', () => {
+test('text that may begin a think tag is held back', () => {
   const stream = start({ thinkTags: true })
   expect(stream.take(chunk({ content: '\n<thi' }))).toBe('')
   const text = stream.take(chunk({ content: 'nk>hm</think>\n\na' }))
@@ -399,7 +399,7 @@ test('what may be the beginning of a thought is held back', () => {
   ])
 })
 
-test('a call without an id gets one that is the same each time and another for each call', () => {
+test('a call without an ID gets a stable, unique ID', () => {
   const ids = [0, 1].map(() => {
     const list = [{ function: { name: 'f' } }, { function: { name: 'g' } }]
     const text = start().take(chunk({ tool_calls: list }), chunk({ tool_calls: list }, null, 1))

@@ -1,4 +1,4 @@
-/** Embeddings as clients ask for them: what is right and what is wrong with a body, what becomes of it, how an answer is written. */
+/** Embeddings for clients: valid and invalid bodies, the resulting request, and the response. */
 
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../../src/domain/error.ts'
@@ -50,14 +50,14 @@ describe('a body is refused', () => {
   })
 })
 
-test('what an upstream says of messages is told of the input', () => {
+test('upstream errors about messages are reported as errors about the input', () => {
   const said = (param: string) => embeddings.error(new GatewayError('upstream_rejected', 'Too long.', { param }))
   expect(said('messages')).toMatchObject({ error: { message: 'Too long.', param: 'input' } })
   expect(said('dimensions')).toMatchObject({ error: { param: 'dimensions' } })
 })
 
-describe('a task', () => {
-  test('writes nothing, and has no room for an answer in tokens', () => {
+describe('a request', () => {
+  test('has no output, and reserves no output tokens', () => {
     expect(toTask({ input: 'a' })).toMatchObject({ endpoint: 'embeddings', stream: false, cap: 0 })
     expect(toTask({ input: 'a' }).body).toMatchObject({ max_tokens: 0 })
   })
@@ -73,16 +73,16 @@ describe('a task', () => {
       [[1], [2, 3]],
       [[1], [2, 3]],
     ],
-  ])('has the inputs of %p one by one', (input, inputs) => {
+  ])('splits the inputs of %p', (input, inputs) => {
     expect(toTask({ input }).body.inputs).toEqual(inputs)
   })
 
-  test('is estimated by its bytes and its tokens, and two marks an input', () => {
+  test('is estimated by bytes and tokens, plus two tokens per input', () => {
     expect(toTask({ input: ['12345678', 'é'] })).toMatchObject({ promptTokens: 3 + 4, maxPromptTokens: 10 + 4 })
     expect(toTask({ input: [[1, 2, 3]] })).toMatchObject({ promptTokens: 3 + 2, maxPromptTokens: 3 + 2 })
   })
 
-  test('keeps fields that only upstreams know, and none that is asked of chats or written otherwise', () => {
+  test('keeps fields that only upstreams know, but not chat fields or misspelled ones', () => {
     const { body } = toTask({ input: 'a', user: 'u', truncate: 'END', n: 3, stream: true, Input: 'b', tools: [] })
     expect({ ...body }).toMatchObject({
       ...{ model: 'm', max_tokens: 0, user: 'u', extras: { truncate: 'END' } },
@@ -90,7 +90,7 @@ describe('a task', () => {
     })
   })
 
-  test('is not made by a field of a chat', () => {
+  test("isn't created from a field of chats", () => {
     const asked = {
       model: 'm',
       messages: [{ role: 'user', content: 'Hi' }],
@@ -114,7 +114,7 @@ function write(encoding: string) {
   return JSON.parse([...pieces].join(''))
 }
 
-test('an answer has numbers as they came, and the whole of what a 32-bit float holds', () => {
+test('a response has numbers as received, with all digits of a 32-bit float', () => {
   expect(write('float')).toEqual({
     object: 'list',
     data: [
@@ -126,7 +126,7 @@ test('an answer has numbers as they came, and the whole of what a 32-bit float h
   })
 })
 
-test('in base64 both are the same 32-bit floats, lowest byte first', () => {
+test('base64 has the same 32-bit floats, in little-endian order', () => {
   const { data } = write('base64')
   for (const { embedding } of data) expect(fromBase64(embedding)).toEqual(VALUES.map(Math.fround))
 })

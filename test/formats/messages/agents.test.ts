@@ -1,4 +1,4 @@
-/** What Claude Code really sent, where recordings of it lie beside the repository: all of it is taken, and nothing of Anthropic's own goes on. */
+/** Recorded requests of Claude Code, if they are next to the repository: all are accepted, and Anthropic's own fields aren't forwarded. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** What clients of Anthropic's API are sent, whatever an answer says and in whatever order: whole and streamed, the same blocks. */
+/** Responses to clients of Anthropic's API, for any content and order: the same blocks, whole and streamed. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../../src/domain/error.ts'
@@ -27,7 +27,7 @@ const stream = (events: readonly AnswerEvent[], batch = 1, of = task) => {
   return text + writer.tail(receipt)
 }
 
-/** The message, once it is the same whole and streamed. */
+/** The message. Fails unless it is the same whole and streamed. */
 function play(events: readonly AnswerEvent[], of = task): Message {
   const { message } = checkMessageStream(stream(events, 1, of))
   expect(checkMessageStream(stream(events, 3, of)).message).toEqual(message)
@@ -46,7 +46,7 @@ const finish = (reason: FinishReason): AnswerEvent => ({ kind: 'finish', choice,
 
 const words = ({ type, text, thinking, input }: Block) => [type, text ?? thinking ?? input]
 
-describe('an answer', () => {
+describe('a response', () => {
   test.each<[string, AnswerEvent[], unknown[][], string]>([
     ['of words', [text('He'), text('llo'), finish('stop')], [['text', 'Hello']], 'end_turn'],
     ['that was cut short', [text('He'), finish('length')], [['text', 'He']], 'max_tokens'],
@@ -108,7 +108,7 @@ describe('an answer', () => {
     expect(message).toMatchObject({ model: 'acme/large', stop_reason: reason })
   })
 
-  test('has its receipt, of which nothing is counted twice', () => {
+  test('has usage and cost, and counts nothing twice', () => {
     expect(play([text('x'), { kind: 'origin', origin: { service_tier: 'priority' } }]).usage).toEqual({
       input_tokens: 10,
       cache_read_input_tokens: 60,
@@ -127,16 +127,16 @@ describe('an answer', () => {
     })
   })
 
-  test('whose arguments are no object still says what was written, where it is whole', () => {
+  test("with arguments that aren't an object shows the text of a whole response", () => {
     const message = JSON.parse(format.whole(task, identity, [begin(0), argue(0, '{"a":'), finish('length')], receipt))
     expect(message.content[0]).toMatchObject({ input: { rawInvalidInput: '{"a":' } })
   })
 })
 
-describe('what was signed', () => {
+describe('a signature', () => {
   const named = { type: 'reasoning.text', format: 'anthropic-claude-v1', signer: 'up', index: 0 }
 
-  test('with a thought is sealed with it, and its words are not there twice', () => {
+  test("of thinking is encoded with the thinking, whose text isn't repeated", () => {
     const events = [
       think('Six', { ...named, text: 'Six' }),
       think('teen', { type: 'reasoning.text', text: 'teen', index: 0 }),
@@ -150,7 +150,7 @@ describe('what was signed', () => {
     ])
   })
 
-  test('without words, before a thought or behind a call, is a block of its own there', () => {
+  test('without text, before thinking or after a call, is its own block in that place', () => {
     const redacted = { type: 'reasoning.encrypted', data: 'UkVE', format: 'anthropic-claude-v1', index: 0 }
     const ofCall = { type: 'reasoning.encrypted', data: 'c2ln', id: 'call_0', format: 'google-gemini-v1', index: 1 }
     const { content } = play([
@@ -165,10 +165,10 @@ describe('what was signed', () => {
   })
 })
 
-describe('thoughts that a client has not asked for', () => {
+describe('unrequested thinking', () => {
   const unasked = toTask({})
   const signed = { type: 'reasoning.encrypted', data: 'c2ln', id: 'call_0', format: 'google-gemini-v1', index: 1 }
-  /** What the model is sent of its answer in the next request. */
+  /** The response as the model gets it in the next request. */
   const replay = (content: object[]) =>
     toTask({
       messages: [
@@ -178,13 +178,13 @@ describe('thoughts that a client has not asked for', () => {
       ],
     }).body.messages[1]
 
-  test('are no part of its answer, which begins with its text', () => {
+  test("isn't in the response, which begins with its text", () => {
     const said = [think('Hm'), think('', signed), text('He'), think('m'), text('llo'), finish('stop')]
     expect(play(said, unasked).content.map(words)).toEqual([['text', 'Hello']])
     expect(play([think('Hm'), finish('length')], unasked).content).toEqual([])
   })
 
-  test('are sealed behind its calls, and go back to their model with their words', () => {
+  test('is encoded after the calls, and returns to its model with its text', () => {
     const call = [begin(0), argue(0, '{}')]
     const { content } = play([think('Hm'), text('So:'), ...call, think('m', signed), finish('tool_calls')], unasked)
     expect(content.map(({ type }) => type)).toEqual(['text', 'tool_use', 'redacted_thinking'])
@@ -194,7 +194,7 @@ describe('thoughts that a client has not asked for', () => {
     expect(plain.map(({ type }) => type)).toEqual(['tool_use'])
   })
 
-  test('that have no end are not kept', () => {
+  test('is dropped if it is too long', () => {
     const long = Array.from({ length: 300 }, () => think('x'.repeat(1_024)))
     const { content } = play([...long, begin(0), think('', signed), finish('tool_calls')], unasked)
     expect(replay(content)).not.toHaveProperty('reasoning')
@@ -202,7 +202,7 @@ describe('thoughts that a client has not asked for', () => {
   })
 })
 
-test('every order of events keeps the contract, and loses nothing', () => {
+test('any order of events gives a valid stream without lost content', () => {
   const event = fc.oneof(
     fc.string({ minLength: 1 }).map(text),
     fc.string({ minLength: 1 }).map((words) => think(words, { type: 'reasoning.text', text: words, index: 0 })),
@@ -220,7 +220,7 @@ test('every order of events keeps the contract, and loses nothing', () => {
       })
       const events: AnswerEvent[] = []
       let begun = 0
-      // Calls begin in order; beyond that, anything may come between anything.
+      // Calls begin in order. Otherwise any order is possible.
       for (const waiting = [...said]; waiting.length > 0 || rest.some((each) => each.length > 0); ) {
         const from = rest.slice(0, begun + 1)[random(begun + 1)]
         if (waiting.length > 0 && random(2) === 0) events.push(waiting.shift() as AnswerEvent)
@@ -242,7 +242,7 @@ test('every order of events keeps the contract, and loses nothing', () => {
   )
 })
 
-test('a failure is an error event with its request', () => {
+test('a failure is an error event with the request ID', () => {
   const error = new GatewayError('overloaded', 'Too much.')
   error.requestId = `req_${'1'.repeat(32)}`
   const writer = format.writer(task, identity)
@@ -269,7 +269,7 @@ test.each([
     'The request exceeds the available context size.',
     'prompt is too long: The request exceeds the available context size.',
   ],
-])('a prompt that is too long is told in the words that agents look for: %s', (message, words) => {
+])('the error of a too long prompt has the words that agents look for: %s', (message, words) => {
   const error = new GatewayError('invalid_request', message, { code: 'context_length_exceeded' })
   expect(format.error(error)).toMatchObject({ error: { type: 'invalid_request_error', message: words } })
 })

@@ -1,4 +1,4 @@
-/** What a request to `/v1/messages` becomes: the chat messages, tools and settings that any upstream is asked with. */
+/** Translates `/v1/messages` requests to the chat messages, tools and settings that upstreams get. */
 import { describe, expect, test } from 'bun:test'
 import { UNREQUESTED_REASONING } from '../../../src/domain/task.ts'
 import { messages as format } from '../../../src/formats/messages/messages.ts'
@@ -10,7 +10,7 @@ const png = (data: string) => ({ type: 'image', source: { type: 'base64', media_
 
 const read = (changes: object) => format.toTask({ ...PLAIN, ...changes }, { text: '', headers: {} })
 
-/** The canonical request. Fails where it is refused. */
+/** The canonical request. Fails if it is refused. */
 function toBody(changes: object) {
   const task = read(changes)
   if (task instanceof Error) throw task
@@ -45,7 +45,7 @@ describe('instructions', () => {
     expect(toBody({ system }).messages.slice(0, -1)).toEqual(expected as never)
   })
 
-  test('in the middle stay where they are, but not between a call and its answer', () => {
+  test('in the middle keep their position, but not between a call and its result', () => {
     const call = { type: 'tool_use', id: 'a', name: 'f', input: {} }
     const sent = said(
       { role: 'user', content: 'One' },
@@ -59,7 +59,7 @@ describe('instructions', () => {
 })
 
 describe('a turn', () => {
-  test("of a role that is not known is the user's, and turns of one role are one", () => {
+  test("with an unknown role counts as the user's", () => {
     expect(said({ role: 'ctx', content: 'A' }, { role: 'user', content: [{ type: 'text', text: 'B' }] })).toEqual([
       {
         role: 'user',
@@ -71,7 +71,7 @@ describe('a turn', () => {
     ])
   })
 
-  test('may hold pictures, documents and search results; blocks of tomorrow say nothing', () => {
+  test('may have images, documents and search results; unknown blocks are dropped', () => {
     const [user] = said({
       role: 'user',
       content: [
@@ -101,7 +101,7 @@ describe('a turn', () => {
     ] as never)
   })
 
-  test('of an assistant keeps its words, thoughts and calls; what a server has run goes', () => {
+  test('of an assistant keeps its text, thinking and calls; server-side tool calls are dropped', () => {
     const details = [{ type: 'reasoning.text', text: 'Hm', signature: 's', format: 'f', signer: 'u', index: 0 }]
     const sent = said(
       { role: 'user', content: 'A' },
@@ -157,7 +157,7 @@ describe('a turn', () => {
     ] as never)
   })
 
-  test('has documents that tools have answered with behind their results', () => {
+  test('has documents of tool results after the results', () => {
     const pdf = { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'UERG' } }
     const sent = said(
       { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'f', input: {} }] },
@@ -173,7 +173,7 @@ describe('a turn', () => {
   })
 })
 
-describe('a thought', () => {
+describe('thinking', () => {
   const thought = (block: object) => said({ role: 'user', content: 'A' }, { role: 'assistant', content: [block] })[1]
 
   test.each([
@@ -201,7 +201,7 @@ describe('a thought', () => {
   test.each([
     { type: 'thinking', thinking: 'Hm', signature: 'tg1.broken' },
     { type: 'redacted_thinking', data: 'tg1.' },
-  ])('that only says that it was sealed here is left out: %j', (block) => {
+  ])('that only looks like our encoding is dropped: %j', (block) => {
     expect(thought(block)).toBeUndefined()
   })
 })
@@ -238,7 +238,7 @@ describe('settings', () => {
       },
       {},
     ],
-  ])('%j are %j', (changes, expected) => {
+  ])('%j become %j', (changes, expected) => {
     const { model, messages, max_tokens, [UNREQUESTED_REASONING]: isUnasked, ...rest } = toBody(changes)
     expect({ model, max_tokens }).toEqual({ model: 'm', max_tokens: 10 })
     expect(rest as object).toEqual(expected)
@@ -246,7 +246,7 @@ describe('settings', () => {
     expect(isUnasked === true).toBe(!isAsked)
   })
 
-  test('have a schema that answers are held to, strictly where OpenAI would take it so', () => {
+  test('include a response schema, strict if OpenAI would accept it as strict', () => {
     const schema = {
       type: 'object',
       properties: { a: { type: 'string' } },
@@ -269,7 +269,7 @@ describe('tools', () => {
   const input_schema = { $schema: 'x', type: 'object', properties: { a: { type: 'string', minLength: 1 } } }
   const tool = { name: `mcp__${'x'.repeat(80)}.y`, description: 'Does', input_schema, ...mark }
 
-  test('are functions as they came; those of servers, and of tomorrow, go', () => {
+  test('become functions; server-side and unknown tools are dropped', () => {
     const tools = [
       tool,
       { type: 'bash_20250124', name: 'bash' },
@@ -294,7 +294,7 @@ describe('tools', () => {
     [{ type: 'tool', name: 'f' }, { tool_choice: { type: 'function', function: { name: 'f' } } }],
     [{ type: 'tool', name: 'web_search' }, {}],
     [{ type: 'tomorrow' }, {}],
-  ])('are chosen among: %j', (tool_choice, expected) => {
+  ])('are chosen by tool_choice: %j', (tool_choice, expected) => {
     const {
       tools,
       model,
@@ -310,7 +310,7 @@ describe('tools', () => {
     expect(rest as object).toEqual(expected)
   })
 
-  test('that search the web are a search', () => {
+  test('for web search become a search', () => {
     const user_location = { type: 'approximate', city: 'Oslo', country: 'NO' }
     expect(
       toBody({ tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 5, user_location }] }),
@@ -333,6 +333,6 @@ test.each([
   [{ tools: [{ name: 'f', input_schema: 'x' }] }, 'tools.0.input_schema'],
   [{ thinking: { budget_tokens: 1 } }, 'thinking.type'],
   [{ output_config: { format: { type: 'json_schema' } } }, 'output_config.format.schema'],
-])('%j is refused at its field', (changes, param) => {
+])('%j is refused with the name of its field', (changes, param) => {
   expect(read(changes)).toMatchObject({ kind: 'invalid_request', param, message: expect.stringContaining(param) })
 })

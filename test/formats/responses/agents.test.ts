@@ -1,4 +1,4 @@
-/** What a real Codex sends, where its requests lie beside the repository: each becomes a task, and nothing of its work is lost. */
+/** Recorded requests of Codex, if they are next to the repository: each becomes a task, and no content is lost. */
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -38,7 +38,7 @@ describe.if(SENT.length > 0)('a request of Codex', () => {
     expect(names).not.toContain('web_search')
     expect(names).toHaveLength(12)
     expect(messages.slice(0, 4).map(({ role }) => role)).toEqual(['developer', 'developer', 'user', 'user'])
-    // What it becomes is a request that the chat API takes, too.
+    // The result is also a valid request of the chat API.
     expect(validate(task.body)).not.toBeInstanceOf(GatewayError)
   })
 })

@@ -1,4 +1,4 @@
-/** Whatever a body holds: it is refused as the client's fault, or becomes a request that the chat API would take, too. */
+/** Any body is refused as the client's fault, or becomes a valid request of the chat API. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../../src/domain/error.ts'
@@ -9,7 +9,7 @@ setDefaultTimeout(60_000)
 
 const FUNCTION = { type: 'function', name: 'look', parameters: { type: 'object' }, strict: false }
 
-/** A request with something of everything. */
+/** A request with every kind of content. */
 const RICH = {
   model: 'a/b',
   instructions: 'Be brief.',
@@ -48,11 +48,11 @@ const RICH = {
   include: ['reasoning.encrypted_content'],
 }
 
-test('the request that the others are made of is right', () => {
+test('the base request of these tests is valid', () => {
   expect(responses.toTask(RICH, { text: '', headers: {} })).not.toBeInstanceOf(GatewayError)
 })
 
-/** The paths of all values within one. */
+/** The paths of all values within a value. */
 const pathsOf = (value: unknown, at: (string | number)[] = []): (string | number)[][] =>
   typeof value !== 'object' || value === null
     ? [at]
@@ -78,7 +78,7 @@ const odd = fc.oneof(
     .map((path) => path.reduce<unknown>((held, name) => Reflect.get(held as object, name), RICH)),
 )
 
-test('nothing in a request makes more than a refusal of it', () => {
+test('any change of a request is accepted or refused', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.constantFrom(...PATHS), odd), { minLength: 1, maxLength: 3 }), (changes) => {
       let body: unknown = RICH

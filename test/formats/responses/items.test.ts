@@ -1,4 +1,4 @@
-/** What single events of an answer are told as, and by which names a model knows the tools of a client. */
+/** Items of single events, and the names of a client's tools for models. */
 import { describe, expect, test } from 'bun:test'
 import { GatewayError } from '../../../src/domain/error.ts'
 import type { AnswerEvent } from '../../../src/domain/events.ts'
@@ -36,7 +36,7 @@ test.each([
   expect(events.find(({ type }) => type === 'response.output_text.delta')).toMatchObject({ logprobs })
 })
 
-test('a citation of an address is an annotation of the text, and one of a file, which has no id here, is none', () => {
+test('a URL citation becomes an annotation of the text; a file citation, which has no ID here, is dropped', () => {
   const url_citation = { url: 'https://a', title: 'A', start_index: 0, end_index: 1, content: 'quoted' }
   const items = [
     { type: 'url_citation', url_citation, index: 0 },
@@ -50,7 +50,7 @@ test('a citation of an address is an annotation of the text, and one of a file, 
   ])
 })
 
-test('a picture that a model drew is the result of a tool that draws', () => {
+test('a generated image is the result of an image generation call', () => {
   const items = [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' }, index: 0 }]
   const { output } = play([said, { kind: 'images', choice, items }], {}, ['image_generation_call'])
   expect(output).toMatchObject([
@@ -59,19 +59,19 @@ test('a picture that a model drew is the result of a tool that draws', () => {
   ])
 })
 
-test('a tier that an upstream has served is told in every response object that follows', () => {
+test("every later response object has the upstream's service tier", () => {
   const { response } = play([{ kind: 'origin', origin: { service_tier: 'flex' } }, said])
   expect(response.service_tier).toBe('flex')
 })
 
-test('U+2028 and its like are escaped, as some clients end a line there', () => {
+test('U+2028 and similar characters are escaped, since some clients split lines there', () => {
   const task = responses.toTask({ model: 'a/b', input: 'x', instructions: 'a\u2028b' }, { text: '', headers: {} })
   if (task instanceof GatewayError) throw task
   const writer = responses.writer(task, IDENTITY)
   expect(writer.take([{ kind: 'text', choice, text: '\u2029' }]) + writer.tail(RECEIPT)).not.toMatch(/[\u2028\u2029]/)
 })
 
-test('a namespace says no more in all of its tools together than one request may', () => {
+test("the descriptions of a namespace's tools have a limit per request", () => {
   const tools = Array.from({ length: 1_000 }, (_, at) => ({ type: 'function', name: `f${at}` }))
   const ask = (namespace: object) =>
     responses.toTask({ model: 'a/b', input: 'x', tools: [namespace] }, { text: '', headers: {} })
@@ -100,7 +100,7 @@ describe('the name of a tool', () => {
     expect(names.toolOf(names.nameOf(tool))).toEqual(tool)
   })
 
-  test('that nobody has offered is a function', () => {
+  test('that no one declared is a function', () => {
     expect(names.toolOf('unheard_of')).toEqual({ type: 'function', name: 'unheard_of' })
   })
 })

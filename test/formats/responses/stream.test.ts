@@ -1,4 +1,4 @@
-/** Properties over generated answers: whatever comes, and in whichever order, a stream keeps its contract and says what a whole one does. */
+/** Properties over generated responses: for any events in any order, a stream is valid and has the content of the whole response. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../../src/domain/error.ts'
@@ -13,7 +13,7 @@ setDefaultTimeout(60_000)
 const text = fc.string({ unit: 'binary', minLength: 1, maxLength: 12 })
 const choice = 0
 
-/** What is said between the pieces of calls. */
+/** Content between the pieces of calls. */
 const said: fc.Arbitrary<AnswerEvent> = fc.oneof(
   text.map((each): AnswerEvent => ({ kind: 'text', choice, text: each })),
   text.map((each): AnswerEvent => ({ kind: 'refusal', choice, text: each })),
@@ -42,7 +42,7 @@ const call = fc.record({
   ),
 })
 
-/** Calls in turns, a piece of each, with other things said anywhere. */
+/** Interleaved pieces of calls, with other content anywhere. */
 const answer = fc.gen().map((gen): AnswerEvent[] => {
   const calls = gen(() => fc.array(call, { maxLength: 3 }))
   const left = calls.map(({ args }) => args)
@@ -87,7 +87,7 @@ const IDENTITY = { id: '0199'.repeat(8), created: 1_763_726_400, model: 'a/b' }
 const RECEIPT = { usage: { ...NO_USAGE, prompt: 3, completion: 2 }, costNanoUsd: 7, durationMs: 2_500 }
 const BEYOND = { beyond: ['custom_tool_call', 'local_shell_call'] }
 
-test('a stream keeps its contract, and ends with what a whole answer is', () => {
+test('a stream is valid, and ends with the same content as a whole response', () => {
   fc.assert(
     fc.property(answer, fc.boolean(), fc.integer({ min: 1, max: 4 }), (events, asks, batch) => {
       const task = toTask(asks)
@@ -108,7 +108,7 @@ test('a stream keeps its contract, and ends with what a whole answer is', () => 
 test.each([
   ['low', [{ type: 'summary_text', text: 'Hm' }]],
   ['none', []],
-])('of a thought that was asked for with the effort %s, the summary is %j', (effort, summary) => {
+])('with the effort %s, the reasoning summary is %j', (effort, summary) => {
   const events: AnswerEvent[] = [
     { kind: 'reasoning', choice, text: 'Hm' },
     { kind: 'finish', choice, reason: 'stop' },
@@ -117,7 +117,7 @@ test.each([
   expect(whole.output).toMatchObject([{ type: 'reasoning', summary }])
 })
 
-test('nothing that was said is lost but what has no place, and each call has the arguments that it was made with', () => {
+test('all content that has a place is written, and each call keeps its arguments', () => {
   fc.assert(
     fc.property(answer, (events) => {
       const whole = JSON.parse(responses.whole(toTask(true), IDENTITY, events, RECEIPT))
@@ -140,7 +140,7 @@ test('nothing that was said is lost but what has no place, and each call has the
   )
 })
 
-test('a stream that fails anywhere keeps its contract, too', () => {
+test('a stream that fails anywhere is valid, too', () => {
   fc.assert(
     fc.property(answer, fc.nat({ max: 20 }), (events, until) => {
       const writer = responses.writer(toTask(true), IDENTITY)
