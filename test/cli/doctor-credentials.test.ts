@@ -97,7 +97,7 @@ const OTHER = { TOLLGATE_SECRET: 'another secret of this shell, 32 characters or
 
 test('a credential that the running server can decrypt with its own variable is ok, whatever this environment has', async () => {
   await typeIn(SERVICE)
-  // This environment lacks the key, which is no problem.
+  // Without a known server that has the key, this is a warning, not a problem.
   expect((await clinic.examine()).of('credentials')).toStartWith("warning: 1 stored credential can't be decrypted here")
   clinic.serve({ upstreams }, SERVICE)
   for (const environment of [{}, OTHER]) {

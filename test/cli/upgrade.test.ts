@@ -17,7 +17,7 @@ const open = () => openDatabase(databasePath(bench.folder), { busyMs: 0 })
 const check = (...argv: string[]) => bench.run('upgrade', 'check', ...argv)
 const SAFE = 'Requests, spend, keys, teams, models, and routes stay the same, and the ledger is consistent.\n'
 
-test('a current database needs none, and keeps rows that are only in the journal', async () => {
+test('a current database needs none, and keeps rows that are only in the WAL', async () => {
   using sqlite = open()
   createLedgerWriter(sqlite).apply([settling(toSettled(toOpen()))])
   expect(await check()).toEqual({

@@ -25,7 +25,7 @@ afterEach(() => bench.close())
 const call = (...argv: string[]) => bench.run('upstreams', 'test', '--data', gateway.app.dataFolder, '--call', ...argv)
 const lastRow = async () => (await gateway.app.settled(await gateway.app.count())).at(-1)
 
-test("the upstream's cheapest model generates one token, recorded with `system` and charged", async () => {
+test("the upstream's cheapest model gets a tiny request, recorded with `system` and charged", async () => {
   const { code, stdout, stderr } = await call('paid', '--json')
   expect([code, stderr]).toEqual([0, ''])
   const [result] = JSON.parse(stdout).upstreams
