@@ -1,4 +1,4 @@
-/** Addresses of pages: what they stand for, and how a query changes. */
+/** URLs of pages: the page of each, and changes of a query. */
 import { expect, test } from 'bun:test'
 import { withQuery } from '../../src/dashboard/address/match.ts'
 import { matchPath } from '../../src/domain/path-pattern.ts'
@@ -16,7 +16,7 @@ test.each([
   expect(matchPath(pattern, path)).toEqual(found)
 })
 
-test('a query keeps what is not changed, and has nothing that is empty', () => {
+test('a query keeps unchanged parameters, and has no empty ones', () => {
   expect(withQuery('?state=all&key=1', { key: null })).toBe('?state=all')
   expect(withQuery('?state=all', { state: '' })).toBe('')
   expect(withQuery('', { search: 'a&b', team: 'x' })).toBe('?search=a%26b&team=x')

@@ -1,4 +1,4 @@
-/** Changes of the configuration, in words. */
+/** Texts of audit log entries. */
 import { expect, test } from 'bun:test'
 import {
   type AuditEntry,
@@ -16,14 +16,14 @@ const entry = (changes: Partial<AuditEntry>): AuditEntry => ({
   ...{ detail: {}, ...changes },
 })
 
-test('every action has words, and a group to be found by', () => {
+test('every action has a text, and a group to filter by', () => {
   for (const action of AUDIT_ACTIONS) {
     expect([action, toDeed(entry({ action }))]).not.toEqual([action, action])
     expect(GROUPS.map(([group]) => group as string)).toContain(action.split('.')[0] ?? '')
   }
 })
 
-test('what was changed is told by its name, and leads to where it is', () => {
+test('the subject is shown by name, and links to its page', () => {
   const named = entry({ detail: { name: 'ann' } })
   expect([toObject(named), toPlace(named)]).toEqual(['ann', { path: '/keys?key=0123456789abcdef', least: 'viewer' }])
   expect(toObject(entry({ action: 'settings.edit', subject: 'settings' }))).toBe('')
@@ -31,7 +31,7 @@ test('what was changed is told by its name, and leads to where it is', () => {
   expect([toObject(backup), toPlace(backup)]).toEqual(['made.sqlite', null])
 })
 
-test('fields are as they were and as they are, with what their columns count', () => {
+test("fields show old and new values, in their columns' units", () => {
   const before = { rpm: 60, budget_nano_usd: null, expires_ms: Date.UTC(2026, 0, 2), models: ['a/b'], enabled: true }
   const after = { rpm: null, budget_nano_usd: 2_500_000_000, expires_ms: null, models: [], enabled: false }
   expect(toChanges(entry({ detail: { name: 'ann', before, after } }))).toEqual([
@@ -48,7 +48,7 @@ test('fields are as they were and as they are, with what their columns count', (
   ])
 })
 
-test('of what is made, what it has; and what came with it', () => {
+test('a created object shows its values, and those created with it', () => {
   const after = { name: 'bob', role: 'member', team_id: '0123456789abcdef', rpm: null }
   expect(toChanges(entry({ detail: { name: 'bob', before: {}, after, keys_revoked: 2 } }))[0]?.fields).toEqual([
     { field: 'role', before: null, after: 'member' },
@@ -69,12 +69,12 @@ test('a setting without a row has its default', () => {
   ])
 })
 
-test('who did it has a name, where it is somebody', () => {
+test('the actor has a name, if it is a user', () => {
   expect(toActor(entry({ actor: '0123', actor_name: 'ann' }))).toBe('ann')
   expect(toActor(entry({ actor: 'cli' }))).toBe('the command line')
 })
 
-test('a change of the catalogue is told row by row', () => {
+test('a change of the catalog is shown by row', () => {
   const detail = {
     before: { 'models.a/b': { context_length: 1000 } },
     after: { 'models.a/b': { context_length: 2000 }, 'upstreams.local': { local: true } },

@@ -1,4 +1,4 @@
-/** What is typed of upstreams, models and routes, as the API takes it. */
+/** Form values of upstreams, models, and routes, converted for the API. */
 import { describe, expect, test } from 'bun:test'
 import {
   toModelPatch,
@@ -42,7 +42,7 @@ describe('an upstream', () => {
   }
   const same = toUpstreamValues(before)
 
-  test('becomes another provider, whose address is its own, and loses its credential by that', () => {
+  test('changed to another provider gets that URL, and loses its credential', () => {
     const other = { ...same, preset: 'groq', base_url: '' }
     expect(toUpstreamPatch(other, before)).toEqual({ preset: 'groq', base_url: null })
     expect(losesCredential(other, before)).toBe(true)
@@ -51,7 +51,7 @@ describe('an upstream', () => {
     expect(toUpstreamPatch({ ...same, preset: '' }, groq)).toEqual({ preset: null })
   })
 
-  test('is told of only what is said otherwise', () => {
+  test('sends only changed fields', () => {
     expect(toUpstreamPatch(same, before)).toEqual({})
     expect(toUpstreamPatch({ ...same, base_url: 'https://a.test/v1/' }, before)).toEqual({})
     expect(toUpstreamPatch({ ...same, rpm: '', concurrency: '4', enabled: 'no' }, before)).toEqual({
@@ -64,7 +64,7 @@ describe('an upstream', () => {
     expect(fieldOf(() => toUpstreamPatch({ ...same, tpm: 'many' }, before))).toBe('tpm')
   })
 
-  test('loses its credential where it moves and none is given for the new address', () => {
+  test('loses its credential if its URL changes and none is entered for the new one', () => {
     const moved = { ...same, base_url: 'https://b.test/v1' }
     expect(losesCredential(same, before)).toBe(false)
     expect(losesCredential(moved, before)).toBe(true)
@@ -77,11 +77,11 @@ describe('prices', () => {
   const item = { prompt: '0.0000012500', completion: '0.00001', input_cache_read: '0.0000001', audio: '0.00004' }
   const typed = { prompt: '1.25', completion: '10', input_cache_read: '0.1', input_cache_write: '' }
 
-  test('stay as they are, digit for digit, where nothing else is typed', () => {
+  test('stay exact, digit for digit, if other fields change', () => {
     expect(toPricing(typed, [item])).toEqual([item])
   })
 
-  test('are of a token, those of long prompts and of other things stay', () => {
+  test('are per token; those of long prompts and other units stay', () => {
     const longer = { prompt: '0.0000025', completion: '0.00002', min_prompt_tokens: 200_000 }
     const changed = toPricing({ ...typed, prompt: '2', input_cache_read: '', input_cache_write: '3' }, [item, longer])
     expect(changed).toEqual([
@@ -90,7 +90,7 @@ describe('prices', () => {
     ])
   })
 
-  test('that nobody knows are not those of something free, until they are typed', () => {
+  test('that are unknown are not those of a free model, until entered', () => {
     const unpriced = { pricing: [], context_length: 8_192, max_output_length: 1_000, supported_features: [] }
     const before = { ...unpriced, enabled: false, listed: true }
     const values = toModelValues(before)
@@ -106,7 +106,7 @@ describe('prices', () => {
     )
   })
 
-  test('of units are typed as they are, with the terms of audio', () => {
+  test("of units are entered as they are, with audio's names", () => {
     const none = { pricing: [], context_length: 8_192, max_output_length: 1_000, supported_features: [] }
     const values = toModelValues({ ...none, enabled: false, listed: true })
     const audio = { ...values, audio_second: '$0.00001111', audio_min_seconds: '10' }
@@ -119,13 +119,13 @@ describe('prices', () => {
     expect(fieldOf(() => toPricing({ ...audio, audio_min_seconds: '0.5' }, [item]))).toBe('audio_min_seconds')
   })
 
-  test('that cannot be read name their field', () => {
+  test('that are invalid name their field', () => {
     expect(fieldOf(() => toPricing({ ...typed, prompt: '' }, [item]))).toBe('prompt')
     expect(fieldOf(() => toPricing({ ...typed, input_cache_write: 'much' }, [item]))).toBe('input_cache_write')
   })
 })
 
-test('a model is told of only what is said otherwise', () => {
+test('a model sends only changed fields', () => {
   const before = {
     ...{ context_length: 8_192, max_output_length: 1_024, enabled: true, listed: true },
     ...{ pricing: [{ prompt: '0', completion: '0' }], supported_features: ['tools', 'newer'] },
@@ -151,14 +151,14 @@ describe('a route', () => {
     ...{ thinking: null, efforts: null, thinking_off: null, thinking_unasked: null, sampling: null, served: null },
   }
 
-  test('that is new comes after all others, at the price of its model', () => {
+  test("that is new comes after all others, at its model's price", () => {
     const values = toNewRoute({ pricing: [], routes: [route] }, 'u')
     expect(values).toMatchObject({ upstream: 'u', priority: '3', price: 'model' })
     expect(toRouteBody(values, null)).toEqual({ priority: 3, weight: 1, enabled: true })
     expect(toNewRoute({ pricing: [], routes: [] }, 'u').priority).toBe('0')
   })
 
-  test('has a price of its own where one is typed, and loses it where it is to cost what its model does', () => {
+  test("has its own price if one is entered, and loses it if set to the model's", () => {
     const plain = { priority: 2, weight: 1, enabled: true }
     const own = { ...toRouteValues(route), price: 'own', prompt: '1' }
     expect(toRouteBody(own, route)).toEqual({ ...plain, pricing: [{ prompt: '0.000001', completion: '0' }] })

@@ -1,4 +1,4 @@
-/** What changes in the catalogue, as pages tell of it. */
+/** Texts of catalog changes. */
 import { expect, test } from 'bun:test'
 import {
   type Change,
@@ -22,7 +22,7 @@ test.each([
   expect(toEntryName(name)).toBe(said)
 })
 
-test('a field is told as it was and as it will be', () => {
+test('a field shows its old and new value', () => {
   const fields = toFieldChanges({
     before: { weight: 1, enabled: true, api_key: 'typed in' },
     after: { weight: 3, enabled: false, supported_features: ['tools', 'reasoning'], origin: 'admin' },
@@ -36,7 +36,7 @@ test('a field is told as it was and as it will be', () => {
   ])
 })
 
-test('prices are told one by one, for a million and for a token, those that change', () => {
+test('changed prices are listed one by one, per million and per token', () => {
   const price = { prompt: '0.00000125', completion: '0.00001', request: '0.01' }
   const longer = { prompt: '0.0000025', completion: '0.00002', min_prompt_tokens: 200_000 }
   const after = { pricing: [{ ...price, prompt: '0.000002', request: '0.02' }, longer] }
@@ -52,7 +52,7 @@ test('prices are told one by one, for a million and for a token, those that chan
   ])
 })
 
-test('three or more entries that change alike are one line, and what takes something away is its own', () => {
+test('three or more entries with the same change are one line, and removals are separate', () => {
   const off = { before: { enabled: true }, after: { enabled: false } }
   const price = { before: { pricing: [] }, after: { pricing: [{ prompt: '1', completion: '1' }] } }
   const named = (names: string[], fields: typeof off | typeof price): Change[] =>
@@ -62,17 +62,17 @@ test('three or more entries that change alike are one line, and what takes somet
   expect(folded.map(toRowsName)).toEqual(['route u (a) of a', 'route u (b) of b', '3 models'])
 })
 
-test('routes of a named model are not named besides, those of another are', () => {
+test('routes of a named model are not listed separately, others are', () => {
   const names = ['models.a', 'models.a: route u (a)', 'models.ab: route u (ab)']
   expect(foldNames(names).map(toEntryName)).toEqual(['model a', 'route u (ab) of ab'])
 })
 
-test('how much changed', () => {
+test('the number of changes', () => {
   expect(toCountsText({ created: 0, updated: 0, deleted: 0 })).toBe('no changes')
   expect(toCountsText({ created: 2, updated: 1, deleted: 0 })).toBe('1 changed, 2 new')
 })
 
-test('why there is a version', () => {
+test('the cause of a version', () => {
   expect(toVersionText({ action: 'catalog.apply', subject: 'catalog.yaml' })).toBe('Applied the catalog: catalog.yaml')
   expect(toVersionText({ action: 'newer.thing', subject: 'x' })).toBe('Newer: thing: x')
 })

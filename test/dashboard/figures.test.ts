@@ -1,4 +1,4 @@
-/** Figures as pages show them: short enough to be read, and never more exact or less true than what stands behind them. */
+/** Figures on pages: short enough to read, and never more or less exact than their source. */
 import { describe, expect, test } from 'bun:test'
 import {
   toCount,
@@ -33,7 +33,7 @@ test.each([
   expect(toExactMoney(nano)).toBe(exact)
 })
 
-test('what is estimated says so', () => {
+test('an estimate is marked', () => {
   expect(toMoney(20_000_000, true)).toBe('~$0.02')
 })
 
@@ -52,7 +52,7 @@ test.each([
   expect(toNanoUsd(text)).toBe(nano)
 })
 
-test('an amount is offered to be changed as it would be typed', () => {
+test('an amount is prefilled as a user would type it', () => {
   for (const nano of [20_000_000_000, 500_000_000, 1, 1_200_500_000_000]) expect(toNanoUsd(toUsd(nano))).toBe(nano)
   expect(toUsd(500_000_000)).toBe('0.5')
 })
@@ -73,7 +73,7 @@ test.each([
   expect(toCount(count)).toBe(text)
 })
 
-test('a count is exact on demand', () => {
+test('a count is exact on request', () => {
   expect(toExactCount(1_234_567)).toBe('1,234,567')
 })
 
@@ -100,7 +100,7 @@ test.each([
   expect(toLatency(ms)).toBe(text)
 })
 
-test('a difference says its direction in words, and nothing where there was nothing before', () => {
+test('a change states its direction in words, and is empty without an earlier value', () => {
   expect(toDelta(112, 100)).toEqual({ direction: 'up', text: '12% more' })
   expect(toDelta(50, 100)).toEqual({ direction: 'down', text: '50% less' })
   expect(toDelta(100.4, 100)).toEqual({ direction: 'same', text: 'no change' })
@@ -125,7 +125,7 @@ describe('times', () => {
     expect(toWhen(ms, now, 'UTC')).toBe(text)
   })
 
-  test('are of the zone of whoever looks, and midnight is no 24', () => {
+  test("are in the user's time zone, and midnight is not 24", () => {
     expect(toMoment(now, now, 'Asia/Kolkata')).toBe('Nov 22, 19:33')
     expect(toMoment(Date.UTC(2026, 10, 22), now, 'UTC')).toBe('Nov 22, 00:00')
     expect(toDay(Date.UTC(2025, 0, 2), now, 'UTC')).toBe('Jan 2, 2025')

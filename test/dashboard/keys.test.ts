@@ -1,4 +1,4 @@
-/** Keys as pages tell of them, and what is typed of one as the API takes it. */
+/** Texts of keys, and form values converted for the API. */
 import { describe, expect, test } from 'bun:test'
 import { toSnippets } from '../../src/dashboard/keys/snippets.ts'
 import { KEY_FORM, type Values } from '../../src/dashboard/keys/values.ts'
@@ -46,7 +46,7 @@ const key = (changes: Partial<KeyDocument> = {}): KeyDocument => ({
   ...changes,
 })
 
-describe('in words', () => {
+describe('texts of', () => {
   test('limits', () => {
     expect(toLimitsText(key())).toBe('')
     expect(toLimitsText(key({ rpm: 60, tpm: 100_000, concurrency: 4 }))).toBe(
@@ -69,7 +69,7 @@ describe('in words', () => {
   })
 })
 
-test('a key whose budget, or whose team’s budget, is spent says so, unless it is over anyway', () => {
+test('a key with a spent budget, its own or its team’s, says so, unless it has ended anyway', () => {
   const spentTeams = toSpentTeams([
     { id: 'r', budget_state: 'spent' },
     { id: 's', budget_state: 'warning' },
@@ -82,7 +82,7 @@ test('a key whose budget, or whose team’s budget, is spent says so, unless it 
   expect(standingOf({ budget_state: 'spent', status: 'revoked' })).toBe('revoked')
 })
 
-test('a list shows those that are active, those of a team or a state, and those that are searched for', () => {
+test('a list shows active keys, keys of a team or a state, and search results', () => {
   const keys = [
     key({ name: 'ann', team: 'research' }),
     key({ name: 'Batch', models: ['openai/*'] }),
@@ -102,8 +102,8 @@ test('a list shows those that are active, those of a team or a state, and those 
   expect(names({ search: 'a1b2' })).toEqual(['ann', 'Batch'])
 })
 
-describe('what is typed', () => {
-  test('is what the API takes', () => {
+describe('form values', () => {
+  test('are converted for the API', () => {
     const typed = {
       ...NEW_KEY,
       ...{ name: ' ann ', models: 'openai/*,\n local/x ', rpm: '1,000', budget: '0.50', budget_period: 'day' },
@@ -117,7 +117,7 @@ describe('what is typed', () => {
     })
   })
 
-  test('a key that is opened and saved stays what it is', () => {
+  test("of a key that is opened and saved don't change it", () => {
     const before = key({
       ...{ models: ['openai/*'], scope: 'local', team_id: 't1', rpm: 60, budget_nano_usd: 1, budget_period: 'total' },
       ...{ expires_ms: NOW + 5, allowed_ips: ['::1/128'] },
@@ -130,7 +130,7 @@ describe('what is typed', () => {
     })
   })
 
-  test('of a key that is edited, the fields are sent that were changed, and a budget whole', () => {
+  test('of an edited key are sent only if changed, and a budget as a whole', () => {
     const before = key({ rpm: 60, budget_nano_usd: 1, budget_period: 'total', models: ['openai/*'], expires_ms: NOW })
     const patch = (typed: Values) => toPatch({ ...toValues(before), ...typed }, before, NOW)
     expect(patch({})).toEqual({})
@@ -158,14 +158,14 @@ describe('what is typed', () => {
     expect(() => toBody({ ...NEW_KEY, ...typed }, NOW)).toThrow(expect.objectContaining({ field }))
   })
 
-  test('a day ends at its end, where whoever types it is', () => {
+  test("a day ends at its end, in the user's time zone", () => {
     const { expires_ms: ends } = toBody({ ...NEW_KEY, expires_ms: 'on', expires_on: '2027-01-31' }, NOW)
     expect(new Date(ends ?? 0).getDate()).toBe(31)
     expect(new Date((ends ?? 0) + 1).getDate()).toBe(1)
   })
 })
 
-test('snippets name the address, the key and the model, and a shell takes them as they are', () => {
+test('snippets have the URL, the key, and the model, and work in a shell', () => {
   const access = { baseUrl: 'http://127.0.0.1:4000/v1', secret: 'sk-tg-x', model: "it's/odd" }
   for (const { title, text } of toSnippets(access)) {
     expect([title, text.includes('http://127.0.0.1:4000')]).toEqual([title, true])
@@ -178,7 +178,7 @@ test('snippets name the address, the key and the model, and a shell takes them a
   )
 })
 
-test('the steps of a first run are done by what the user did, and by the demo only if they chose it', () => {
+test('the steps of a first run are completed by the user, and by the demo only if selected', () => {
   const demo = { slug: 'tollgate/demo', is_ready: true, reason: null }
   const other = { slug: 'a/b', is_ready: false, reason: 'it has no credential' }
   const upstreams = [{ dialect: 'demo' }]
@@ -196,7 +196,7 @@ test('the steps of a first run are done by what the user did, and by the demo on
   expect(toSteps([], [{ ...other, is_ready: true }], null, false)).toMatchObject({ hasProvider: true, keys: 0 })
 })
 
-test('what a key took day by day has a place for each day, and none for what is older', () => {
+test("a key's usage by day has every day, and none before the period", () => {
   const today = Date.UTC(2026, 10, 22)
   const row = (ms: number, requests: number) => ({ key_id: 'k', day_ms: ms, requests, cost_nano_usd: requests * 10 })
   const days = toDays([row(today, 3), row(today - 29 * 86_400_000, 1), row(today - 30 * 86_400_000, 9)], NOW).get('k')

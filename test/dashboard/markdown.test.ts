@@ -1,4 +1,4 @@
-/** Markdown of answers: what is read, and that nothing in it can run or take long. */
+/** Markdown of answers: its nodes, and that nothing in it can run or take long. */
 import { describe, expect, test } from 'bun:test'
 import { type Block, findSettled, type Inline, readMarkdown } from '../../src/dashboard/playground/markdown.ts'
 import { createRandom } from '../support/random.ts'
@@ -28,7 +28,7 @@ describe('readMarkdown', () => {
     expect(JSON.stringify(read)).toContain('<b onclick=x>')
   })
 
-  test('links nothing but http and https, whatever is written', () => {
+  test('links only http and https URLs', () => {
     const random = createRandom(3)
     const parts = ['[a](', '![b](', ')', '<', '>', 'javascript:', 'JaVaScript&#58;', 'data:text/html,', '//evil', ' ']
     const more = ['https://x.y', '\t', '[r]: ', '\n', '[r]', '&#x6A;', '`', '**', '- ', '> ', 'vbscript:', 'file:///']

@@ -1,4 +1,4 @@
-/** Models and their routes as their page tells of them. */
+/** Texts of models and their routes. */
 import { describe, expect, test } from 'bun:test'
 import {
   filterModels,
@@ -44,13 +44,13 @@ const model = (changes: Partial<ShownModel> = {}): ShownModel => ({
   ...changes,
 })
 
-test('a model is ready, is not, or is disabled whatever its routes are', () => {
+test('a model is ready, not ready, or disabled, whatever its routes are', () => {
   expect(toModelState(model()).word).toBe('ready')
   expect(toModelState(model({ is_ready: false }))).toEqual({ kind: 'bad', word: 'not ready' })
   expect(toModelState(model({ enabled: false, is_ready: false }))).toEqual({ kind: 'off', word: 'disabled' })
 })
 
-test('what a model takes and can is told in words; what is not known yet, by its name', () => {
+test('modalities and capabilities have texts; unknown ones are shown by name', () => {
   const said = toFeatures({
     input_modalities: ['text', 'image'],
     output_modalities: ['text'],
@@ -61,7 +61,7 @@ test('what a model takes and can is told in words; what is not known yet, by its
   expect(toFeatures(embeds)).toEqual(['embeddings'])
 })
 
-test('a list shows those in a state, on an upstream, with a feature, and with every word of a search', () => {
+test('a list filters by state, upstream, feature, and every word of a search', () => {
   const models = [
     model({ slug: 'openai/gpt-5', name: 'GPT-5', supported_features: ['tools'] }),
     model({ slug: 'openai/gpt-4', name: 'GPT-4', is_ready: false, input_modalities: ['text', 'image'] }),
@@ -83,7 +83,7 @@ describe('routes', () => {
   const places = (...routes: ShownRoute[]) =>
     toLadder(routes).map(({ upstream, place, share }) => [upstream, place, share])
 
-  test('are told in the order in which they are tried, last those that are not', () => {
+  test('are listed in the order in which they are tried, unused ones last', () => {
     expect(places(route())).toEqual([['openai', 'only', 1]])
     expect(
       places(
@@ -102,7 +102,7 @@ describe('routes', () => {
     ])
   })
 
-  test('of one priority share what comes by their weights', () => {
+  test('with the same priority share requests by their weights', () => {
     expect(places(route({ upstream: 'a' }), route({ upstream: 'b', weight: 3 }))).toEqual([
       ['b', 'only', 0.75],
       ['a', 'only', 0.25],
@@ -150,7 +150,7 @@ describe('routes', () => {
   })
 })
 
-test('prices of units have a line each that names size, quality, and steps; tokens that are free have none', () => {
+test('prices of units have a line each with size, quality, and steps; free tokens have none', () => {
   const free = { prompt: '0', completion: '0' }
   const images = [
     { ...free, generated_image: '0.19' },
@@ -164,7 +164,7 @@ test('prices of units have a line each that names size, quality, and steps; toke
   ])
 })
 
-test('prices are told in the same order, those that there are', () => {
+test('prices are listed in the same order, if set', () => {
   const lines = toPriceLines({ completion: '0.00001', prompt: '0.00000125', input_cache_read: '0' })
   expect(lines.map(({ name, usd }) => [name, usd])).toEqual([
     ['prompt', '0.00000125'],

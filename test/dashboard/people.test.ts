@@ -1,4 +1,4 @@
-/** Those who sign in, in words. */
+/** Texts of users. */
 import { expect, test } from 'bun:test'
 import { toBrowser } from '../../src/dashboard/people/words.ts'
 

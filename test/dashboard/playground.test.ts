@@ -1,4 +1,4 @@
-/** The playground: what is typed, how it becomes a request, and how a stream becomes an answer. */
+/** The playground: conversion of input to requests, and of streams to answers. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { readRefusal, toFieldMessage } from '../../src/dashboard/api/refusal.ts'
@@ -39,7 +39,7 @@ const { addAnswer, beginSecond, changeAnswer, dropSide, isDue, newAnswer, newRou
 
 const PIXEL = { name: 'a.png', url: 'data:image/png;base64,AAAA' }
 
-/** An answer that has come to its end. */
+/** A complete answer. */
 const answer = (id: number, changes: Partial<threads.Answer> = {}): threads.Answer => ({
   ...newAnswer(id, 'a/b', 0),
   ...{ state: 'done', text: `answer ${id}`, ...changes },
@@ -52,7 +52,7 @@ const call = (changes: Partial<threads.Call> = {}): threads.Call => ({
 describe('settings', () => {
   const read = (changes: Partial<Settings>) => readSettings({ ...NO_SETTINGS, ...changes })
 
-  test('are fields of a request that the gateway takes', () => {
+  test('are request fields that the gateway accepts', () => {
     const { fields, problems } = read({
       ...{ temperature: '0,2', top_p: '1', max_completion_tokens: '50', seed: '-7', frequency_penalty: '-2' },
       ...{ stop: 'END\n\\n', reasoning_effort: 'low', verbosity: 'high', others: '{"top_k": 40}' },
@@ -69,7 +69,7 @@ describe('settings', () => {
     expect(validate(structuredClone(body))).toEqual(body as never)
   })
 
-  test('that say nothing leave nothing', () => {
+  test('that are empty add nothing', () => {
     expect(read({})).toEqual({ fields: {}, problems: {} })
     expect(read({ tools: '[]', tool_choice: 'required' }).fields).toEqual({})
     expect(read({ tools: EXAMPLE_TOOLS, tool_choice: 'tool gone' }).fields.tool_choice).toBeUndefined()
@@ -96,14 +96,14 @@ describe('settings', () => {
     [{ others: '{"model":"x"}' }, 'model is already set on this page.'],
     [{ others: '[]' }, 'Other fields must be an object'],
   ]
-  test.each(wrong)('%j is said in a sentence', (changes, problem) => {
+  test.each(wrong)('%j shows an error', (changes, problem) => {
     const [said, ...more] = Object.entries(read(changes).problems)
     expect(more).toEqual([])
     expect(Object.keys(changes)).toContain(String(said?.[0]))
     expect(said?.[1]).toStartWith(problem)
   })
 
-  test('a schema may stand in what requests have around it, and gives its name', () => {
+  test('a schema may include its wrapper in requests, and its name is used', () => {
     const schema = { type: 'object', title: 'Weather' }
     const formatOf = (json: object) =>
       read({ format: 'json_schema', schema: JSON.stringify(json), strict: 'no' }).fields
@@ -113,13 +113,13 @@ describe('settings', () => {
     expect(formatOf(named.json_schema)).toEqual({ response_format: named })
   })
 
-  test('a function without what stands around it will do', () => {
+  test('a bare function works, too', () => {
     expect(readTools('{"name":"f"}')).toEqual({
       tools: [{ type: 'function', name: 'f', json: { type: 'function', function: { name: 'f' } } }],
     })
   })
 
-  test('are told in words where they are folded', () => {
+  test('are summarized when collapsed', () => {
     expect(toParametersText({ ...NO_SETTINGS, temperature: '0.2', stop: 'END' })).toBe(
       'temperature 0.2, stop sequences',
     )
@@ -129,7 +129,7 @@ describe('settings', () => {
 describe('a thread', () => {
   const two = addAnswer(addAnswer([newRound(1, 'One', []), newRound(2, 'Two', [])], 1, 0, answer(3)), 2, 0, answer(4))
 
-  test('is told to a model up to an answer, system first, without what came to nothing', () => {
+  test('is sent up to an answer, system message first, without failed answers', () => {
     const failed = addAnswer(two, 1, 0, answer(5, { state: 'failed', text: '' }))
     expect(toMessages('Be short.', failed, 0, 4)).toEqual([
       { role: 'system', content: 'Be short.' },
@@ -139,7 +139,7 @@ describe('a thread', () => {
     ])
   })
 
-  test('what failed gives way to the next answer, and one that is written anew to what replaces it', () => {
+  test('a failed answer is replaced by the next one, and a retried one by its replacement', () => {
     const failed = addAnswer([newRound(1, 'One', [])], 1, 0, answer(2, { state: 'failed', text: '' }))
     expect(threads.answersOf(addAnswer(failed, 1, 0, answer(3))).map(({ id }) => id)).toEqual([3])
     expect(threads.answersOf(replaceAnswer(addAnswer(two, 1, 0, answer(5)), 3, answer(6))).map(({ id }) => id)).toEqual(
@@ -147,7 +147,7 @@ describe('a thread', () => {
     )
   })
 
-  test('a second model has the same past, and the last question is for it to answer', () => {
+  test('a second model has the same history, and only answers the last message', () => {
     let id = 10
     const both = beginSecond(two, () => ++id)
     expect(both.map(({ answers }) => answers[1].map(({ text }) => text))).toEqual([['answer 3'], []])
@@ -159,7 +159,7 @@ describe('a thread', () => {
     ])
   })
 
-  test('what a second model has said stays where it is set beside the first one again', () => {
+  test("a second model's answers stay when it is shown next to the first again", () => {
     const both = addAnswer(
       beginSecond(two, () => 11),
       2,
@@ -170,7 +170,7 @@ describe('a thread', () => {
     expect(again.map(({ answers }) => answers[1].map(({ id }) => id))).toEqual([[11], [12], []])
   })
 
-  test('calls of tools wait for their results, which go back with them', () => {
+  test('tool calls wait for their results, which are sent back with them', () => {
     const calling = { text: '', reasoning: 'Hm.', calls: [call(), call({ id: 'c2', kind: 'custom', input: 'x' })] }
     let thread = addAnswer([newRound(1, 'One', [])], 1, 0, answer(2, calling))
     expect([isDue(thread, 0), openCalls(threads.lastAnswer(thread, 0)).length]).toEqual([false, 2])
@@ -192,13 +192,13 @@ describe('a thread', () => {
     expect(validate(structuredClone(body))).toEqual(body as never)
   })
 
-  test('calls of an answer that broke off are not told: they may be half a call', () => {
+  test('calls of an interrupted answer are not sent: they may be incomplete', () => {
     const thread = addAnswer([newRound(1, 'One', [])], 1, 0, answer(2, { state: 'cut', calls: [call()] }))
     expect(toMessages('', thread, 0).at(-1)).toEqual({ role: 'assistant', content: 'answer 2' })
     expect(openCalls(threads.lastAnswer(thread, 0))).toEqual([])
   })
 
-  test('as code it is what was asked last, or what is being typed', () => {
+  test('as code it is the last request, or the one being typed', () => {
     const lastOf = (text: string, thread: threads.Thread = two) =>
       (toCodeBody('a/b', { system: '', thread, side: 0 }, { text, pictures: [] }, {}).messages as unknown[]).at(-1)
     expect(lastOf('')).toEqual({ role: 'user', content: 'Two' })
@@ -206,14 +206,14 @@ describe('a thread', () => {
     expect(lastOf('', [])).toEqual({ role: 'user', content: 'Hello' })
   })
 
-  test('beyond what the gateway takes it is not sent', () => {
+  test("beyond the gateway's limits it is not sent", () => {
     expect(toTooLong('é'.repeat(16 * 1024 ** 2))).toBeNull()
     expect(toTooLong(`${'é'.repeat(16 * 1024 ** 2)}x`)).toContain('the limit is 32 MB')
   })
 })
 
 describe('a stream', () => {
-  test('is the same events however it is cut, with any ends of lines', () => {
+  test('has the same events however it is split, with any line ends', () => {
     const text = ': keep-alive\n\ndata: {"a":1}\r\n\r\ndata:b\rdata: c\r\revent: x\n\nid: 1\ndata: [DONE]\n\ndata: rest'
     fc.assert(
       fc.property(fc.array(fc.nat(text.length)), (cuts) => {
@@ -237,7 +237,7 @@ describe('a stream', () => {
     },
   })
 
-  test('becomes an answer with its reasoning, its calls and what it cost', () => {
+  test('becomes an answer with its reasoning, its calls, and its cost', () => {
     const taken = take(
       frame({ role: 'assistant', content: '' }),
       frame({ reasoning: 'Hm', reasoning_content: 'Hm' }),
@@ -257,12 +257,12 @@ describe('a stream', () => {
     expect(taken.calls).toEqual([call({ kind: 'custom', input: 'x' }), call({ id: 'c2', name: 'g', input: '{"a":1}' })])
   })
 
-  test('with a gap between its calls has those that there are', () => {
+  test('with a gap between its calls has the existing ones', () => {
     const tool = { index: 1, id: 'c2', type: 'function', function: { name: 'g', arguments: '{}' } }
     expect(take(frame({ tool_calls: [tool] }), '[DONE]').calls).toEqual([call({ id: 'c2', name: 'g' })])
   })
 
-  test('that breaks off never looks complete', () => {
+  test('that is interrupted never looks complete', () => {
     const error = JSON.stringify({ error: { message: 'The upstream stopped.', type: 'server_error' } })
     expect(take(error)).toMatchObject({ state: 'failed', problem: 'The upstream stopped.' })
     expect(take(frame({ content: 'x' }), error)).toMatchObject({
@@ -274,7 +274,7 @@ describe('a stream', () => {
     })
   })
 
-  test('says what is not ordinary about its end', () => {
+  test('notes an unusual finish reason', () => {
     expect(toEnding(take(frame({ content: 'x' }, 'stop'), '[DONE]'))).toBeNull()
     expect(toEnding(take(frame({ content: 'x' }, 'length'), '[DONE]'))).toBe('Stopped at the max tokens limit.')
     expect(toEnding(take(frame({ refusal: 'No.' }, 'stop'), '[DONE]'))).toBe('The model refused to answer.')
@@ -284,7 +284,7 @@ describe('a stream', () => {
 
   const PRICING = [{ prompt: '0.000001', completion: '0.00001' }]
 
-  test('is measured while it comes, and counted once it is there', () => {
+  test('is measured while it streams, and has exact figures at its end', () => {
     const writing = take(frame({ role: 'assistant' }), frame({ content: 'x'.repeat(400) }))
     expect(toFigures(writing, PRICING, 1_200)).toEqual({
       ...{ firstMs: 200, tookMs: 1_200, tokens: 100, tokensPerSecond: 100, nanoUsd: 2_000_000, isEstimated: true },
@@ -292,7 +292,7 @@ describe('a stream', () => {
     expect(toFigures(writing, null, 1_200).nanoUsd).toBeNull()
     const timed = [{ prompt: '0', completion: '0', second: '0.0005' }]
     expect(toFigures(writing, timed, 1_200).nanoUsd).toBe(600_000)
-    // Of eight tokens four were thought before the first was shown.
+    // Of eight tokens, four were reasoning before the first was shown.
     expect(toFigures(take(frame({ content: 'x' }), USAGE, '[DONE]'), PRICING, 9_999)).toEqual({
       ...{ firstMs: 100, tookMs: 300, tokens: 8, tokensPerSecond: 20, nanoUsd: 1_234, isEstimated: false },
     })
@@ -302,21 +302,21 @@ describe('a stream', () => {
     expect(toFigures({ ...failed, requestId: 'a' }, PRICING, 5).nanoUsd).toBeNull()
   })
 
-  test('is told to those who hear the page', () => {
+  test('is announced to screen readers', () => {
     const done = take(frame({ content: 'x' }), USAGE, '[DONE]')
     expect(toSpoken(done, toFigures(done, PRICING, 0))).toBe('a/b finished: 8 tokens in 300 ms, $0.000001234.')
     const failed = breakOff(take(), 'no', 5)
     expect(toSpoken(failed, toFigures(failed, PRICING, 0))).toBe('a/b failed. No.')
   })
 
-  test('a prompt is estimated by its text, a picture by itself', () => {
+  test('a prompt is estimated by its text, an image separately', () => {
     expect(estimatePrompt({ messages: [{ content: 'x'.repeat(4_000) }] })).toBeWithin(1_000, 1_020)
     const picture = { image_url: { url: `data:image/png;base64,${'A'.repeat(4_000_000)}` } }
     expect(estimatePrompt([picture])).toBeWithin(700, 900)
   })
 })
 
-test('what comes in the place of a stream is a sentence, and on record where a model was asked', () => {
+test('an error in place of a stream has a message, and is recorded if an upstream was called', () => {
   const of = (status: number, error: object) => readRefusal({ error }, status)
   expect(of(401, { kind: 'signed_out', message: 'Sign in first.' })).toMatchObject({
     ...{ message: 'Sign in first.', kind: 'signed_out' },
@@ -330,7 +330,7 @@ test('what comes in the place of a stream is a sentence, and on record where a m
   expect(readRefusal('too large', 413).message).toBe('A proxy in front of the server returned an error (413).')
 })
 
-test('models: what the address names is asked, else one that is ready', () => {
+test('models: the one in the URL is used, else a ready one', () => {
   const offer = (slug: string, is_ready: boolean | null = true) => ({ slug, is_ready, pricing: [] })
   const models = [offer('a/down', false), offer('tollgate/demo'), offer('b/up')]
   expect(chooseModels(models, null, null)).toEqual(['b/up'])
@@ -341,7 +341,7 @@ test('models: what the address names is asked, else one that is ready', () => {
   expect(toOfferText(offer('a/down', false))).toBe('a/down · free · not ready')
 })
 
-test('pictures are of a kind and a size that models and the gateway take', () => {
+test('images have types and sizes that models and the gateway accept', () => {
   const check = (type: string, mib: number) => checkPicture({ name: 'a', type, size: mib * 1024 ** 2 })
   expect(check('image/png', 2)).toBeNull()
   expect(check('image/heic', 2)).toContain('PNG, JPEG, WebP, or GIF')

@@ -1,8 +1,8 @@
-/** Prices as pages show them, and as they are typed. */
+/** Prices on pages and in forms. */
 import { expect, test } from 'bun:test'
 import { isFree, toPerMillion, toPerToken, toPrices, toTypedPrice } from '../../src/dashboard/figures/figures.ts'
 
-test('a price is told for a million tokens, all of it', () => {
+test('a price is shown per million tokens, exactly', () => {
   expect(toPerMillion('0.00000125')).toBe('$1.25')
   expect(toPerMillion('0.000010')).toBe('$10.00')
   expect(toPerMillion('0.0000000375')).toBe('$0.0375')
@@ -18,7 +18,7 @@ test('a price is told for a million tokens, all of it', () => {
   )
 })
 
-test('what is not tokens is told by its unit, of several prices the lowest', () => {
+test('prices of other units are shown by unit, the lowest of several', () => {
   const free = { prompt: '0', completion: '0' }
   expect(toPrices([{ ...free, audio_second: '0.0001' }])).toBe('$0.0001 per second of audio')
   expect(toPrices([{ ...free, character: '0.000015' }])).toBe('$15.00 per million characters')
@@ -30,7 +30,7 @@ test('what is not tokens is told by its unit, of several prices the lowest', () 
   expect(isFree(images)).toBe(false)
 })
 
-test('what has no price is free', () => {
+test('a model without prices is free', () => {
   expect(isFree([])).toBe(true)
   expect(isFree([{ prompt: '0', completion: '0.00' }])).toBe(true)
   expect(isFree([{ prompt: '0', completion: '0.0000001' }])).toBe(false)
@@ -51,6 +51,6 @@ test.each([
   expect(toPerToken(toTypedPrice(perToken))).toBe(perToken)
 })
 
-test.each(['', 'free', '-1', '1e3', '1.', '.5', '1 2', '$'])('%p is no price', (typed) => {
+test.each(['', 'free', '-1', '1e3', '1.', '.5', '1 2', '$'])('%p is not a price', (typed) => {
   expect(toPerToken(typed)).toBeNull()
 })

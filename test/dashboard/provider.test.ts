@@ -1,4 +1,4 @@
-/** The form that adds a provider: what it sends, and what it says of names. */
+/** The form that adds a provider: its request, and its warnings about names. */
 import { describe, expect, test } from 'bun:test'
 import {
   filterOffers,
@@ -24,14 +24,14 @@ const fieldOf = (work: () => unknown) => {
 }
 
 describe('a connection', () => {
-  test("begins with the preset's name and address, and keeps what was typed before", () => {
+  test("begins with the preset's name and URL, and keeps values typed before", () => {
     expect(toConnection(groq, new Set(['groq']), false, {})).toMatchObject({ id: 'groq-2', base_url: groq.base_url })
     const typed = { base_url: 'https://proxy.test/v1', api_key: 'sk-1', credential: 'variable' }
     expect(toConnection(groq, new Set(), false, typed)).toMatchObject({ ...typed, id: 'groq', credential: 'typed' })
     expect(toConnection(groq, new Set(), true, {}).credential).toBe('variable')
   })
 
-  test("is sent with an address only if it isn't the preset's, and with one credential or several", () => {
+  test("is sent with a URL only if it isn't the preset's, and with one credential or several", () => {
     const values = toConnection(groq, new Set(), false, { api_key: ' sk-1  sk-2 ' })
     expect(toUpstream(values, groq)).toEqual({ id: 'groq', preset: 'groq', api_key: ['sk-1', 'sk-2'], local: false })
     const other = { ...values, base_url: 'https://proxy.test/v1/', api_key: '' }
@@ -41,10 +41,10 @@ describe('a connection', () => {
   })
 })
 
-describe('chosen models', () => {
+describe('selected models', () => {
   const names = { models: new Set(['lab/old']), aliases: new Set(['quick']) }
 
-  test('say what their names do', () => {
+  test('show the effect of their names', () => {
     const picks = new Map([
       ['a', toChoice('lab/old')],
       ['b', toChoice('lab/new')],

@@ -1,4 +1,4 @@
-/** The descriptions of both APIs as their page shows them: routes, fields, and examples that a server takes. */
+/** The descriptions of both APIs on their page: routes, fields, and examples that a server accepts. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { toAdminDocument } from '../../src/admin/openapi-document.ts'
 import {
@@ -19,7 +19,7 @@ import { toProblems } from '../support/described.ts'
 import { forAllTests } from '../support/lifetime.ts'
 
 let admin: ApiDocument
-// What is served is JSON: what is undefined there is not here, either.
+// The served document is JSON, so undefined values are missing here, too.
 const v1: ApiDocument = JSON.parse(JSON.stringify(toPublicDocument()))
 const fixture = forAllTests(createFixture)
 beforeAll(() => {
@@ -33,7 +33,7 @@ const routeOf = (document: ApiDocument, id: string): Route => {
   return route
 }
 
-test('every route stands in one group, with its least role and what proves who asks', () => {
+test('every route is in one group, with its least role and its authentication', () => {
   expect(routesOf(admin).length).toBe(fixture.admin.routes.length)
   expect(new Set(routesOf(admin).map(({ id }) => id)).size).toBe(fixture.admin.routes.length)
   const { method, path, group, role, proofs } = routeOf(admin, 'patchAdminApiKeysById')
@@ -45,7 +45,7 @@ test('every route stands in one group, with its least role and what proves who a
   expect(routeOf(v1, 'createChatCompletion').proofs).toEqual(['key'])
 })
 
-test('routes are found by words of what they are called, do and take', () => {
+test('routes are found by words of their paths, summaries, and fields', () => {
   const find = (search: string) =>
     findRoutes(toGroups(admin), search, admin.components.schemas).flatMap(({ routes }) => routes.map(({ id }) => id))
   expect(find('post BACKUPS')).toEqual(['postAdminApiBackups'])
@@ -57,7 +57,7 @@ test('routes are found by words of what they are called, do and take', () => {
 describe('a field', () => {
   const read = (schema: Schema) => toField('x', schema, true, {})
 
-  test('has its type in words', () => {
+  test('shows its type in words', () => {
     expect(toType({ type: ['integer', 'null'] })).toBe('integer or null')
     expect(toType({ type: 'array', items: { type: 'string' } })).toBe('array of strings')
     expect(toType({ type: 'array', items: { anyOf: [{ type: 'string' }, { $ref: '#/x/Key' }] } })).toBe(
@@ -67,7 +67,7 @@ describe('a field', () => {
     expect([toType({}), toType({ const: 'user', type: 'string' })]).toEqual(['any', '"user"'])
   })
 
-  test('has its bounds and its words, also those of what a list holds', () => {
+  test('shows its bounds and values, including those of list items', () => {
     expect(read({ type: 'number', minimum: 0, maximum: 2 }).bounds).toEqual(['0 to 2'])
     expect(read({ type: 'integer', minimum: -(2 ** 63), maximum: 2 ** 63 }).bounds).toEqual([])
     expect(read({ type: 'array', minItems: 1, items: { type: 'string', maxLength: 64 } }).bounds).toEqual([
@@ -77,7 +77,7 @@ describe('a field', () => {
     expect(read({ anyOf: [{ type: 'string', enum: ['a', 'b', null] }, { type: 'null' }] }).words).toEqual(['a', 'b'])
   })
 
-  test('has what lies within, in each form that it may have', () => {
+  test('shows nested fields, in each variant', () => {
     const form = (kind: string): Schema => ({
       type: 'object',
       required: ['kind'],
@@ -98,7 +98,7 @@ describe('an example', () => {
   const curlOf = (document: ApiDocument, id: string) =>
     toCurl(routeOf(document, id), 'http://localhost:4000', document.components.schemas)
 
-  test('has a body that the server takes', () => {
+  test('has a body that the server accepts', () => {
     const { schemas } = admin.components
     for (const { method, path, body } of fixture.admin.routes) {
       if (body === null) continue
@@ -111,7 +111,7 @@ describe('an example', () => {
     })
   })
 
-  test('proves who asks, in the way that a script would', () => {
+  test('authenticates as a script would', () => {
     expect(curlOf(v1, 'listModels')).toBe(
       '# TOLLGATE_KEY: an API key\ncurl \'http://localhost:4000/v1/models\' \\\n  -H "Authorization: Bearer $TOLLGATE_KEY"',
     )
@@ -122,7 +122,7 @@ describe('an example', () => {
     expect(curlOf(v1, 'getHealth')).toBe("curl 'http://localhost:4000/healthz'")
   })
 
-  test('reads a stream as it comes, and writes a file', () => {
+  test('reads a stream as it arrives, and writes a file', () => {
     expect(curlOf(admin, 'getAdminApiRequestsLive')).toContain('curl -N ')
     expect(curlOf(admin, 'getAdminApiBackupsByName')).toEndWith('\\\n  -O')
     expect(curlOf(admin, 'getAdminApiModelsBySlug')).toContain("/models/tollgate%2Fdemo'")

@@ -23,7 +23,7 @@ const call = (created_ms: number, duration_ms: number | null, first_token_ms: nu
 })
 
 describe('the bars of calls', () => {
-  test('stand one after the other in the time that all of it took', () => {
+  test('follow one another within the total duration', () => {
     const { ms, bars } = toCallBars(call(1_000, 1_000), [call(1_000, 200), call(1_250, 750, 250)], 9_000)
     expect(ms).toBe(1_000)
     expect(bars).toEqual([
@@ -32,12 +32,12 @@ describe('the bars of calls', () => {
     ])
   })
 
-  test('reach up to now while a call is under way', () => {
+  test('extend to now while a call is in flight', () => {
     const { ms, bars } = toCallBars(call(1_000, null), [call(1_000, null, 500)], 3_000)
     expect([ms, bars]).toEqual([2_000, [{ start: 0, waiting: 25, answering: 75 }]])
   })
 
-  test('are to be seen, and within their room, however short a call was', () => {
+  test('are visible, and within their area, however short a call was', () => {
     const { bars } = toCallBars(call(0, 100_000), [call(0, 0), call(100_000, 0)], 0)
     for (const { start, waiting, answering } of bars) {
       expect(waiting).toBeGreaterThan(0)
@@ -53,7 +53,7 @@ describe('the period of the list', () => {
     { since: '2026-11-27T14:00', until: '' },
   ]
 
-  test('is one that has a name, or two times in UTC', () => {
+  test('is a named one, or two times in UTC', () => {
     expect([yesterday, custom, { since: '', until: '' }].map(toPeriod)).toEqual(['yesterday', 'custom', ''])
     expect(toPeriodText(yesterday, NOW)).toBe('Yesterday (UTC)')
     expect(toPeriodText(custom, NOW)).toBe('Since Nov 27, 14:00 UTC')
@@ -63,7 +63,7 @@ describe('the period of the list', () => {
     expect(toPeriodText({ since: '', until: '' }, NOW)).toBe('')
   })
 
-  test('begins to be custom as the one that was shown, and takes times in either order', () => {
+  test('custom starts with the shown one, and accepts times in either order', () => {
     expect(toPeriodValue('custom', yesterday, NOW)).toEqual({ since: '2026-11-27T00:00', until: '2026-11-28T00:00' })
     expect(toPeriodValue('yesterday', custom, NOW)).toEqual(yesterday)
     expect(toCustom('2026-11-28T12:00', '2026-11-27T12:00').since).toBe('2026-11-27T12:00')
@@ -74,20 +74,20 @@ describe('the filters of the list', () => {
   const toFilters = (query: string) => read(FILTER_NAMES, new URLSearchParams(query))
   const filters = toFilters('key=4f9a&state=errors&since=24h&other=1')
 
-  test('are what the API is asked with, a page at a time', () => {
+  test("are the API's query, one page at a time", () => {
     expect(toListQuery(filters, 'abc', 50)).toEqual({
       ...{ key: '4f9a', errors: true, since: '24h', before: 'abc', limit: 50 },
     })
     expect(toListQuery(toFilters(''), null, 50)).toEqual({ limit: 50 })
   })
 
-  test('hold for what arrives, too, but for its time', () => {
+  test('also apply to live requests, except their time', () => {
     expect(toLiveQuery(filters)).toEqual({ key: '4f9a', errors: true })
     expect(toLiveQuery(toFilters('state=cut'))).toEqual({ status: 'cut' })
   })
 })
 
-test('what has arrived comes first, each request once, as it is by now, and no more than fit', () => {
+test('live requests come first, each once with its current state, up to the maximum', () => {
   const rows = merge(
     [
       { id: '03', status: 'ok' },
@@ -103,13 +103,13 @@ test('what has arrived comes first, each request once, as it is by now, and no m
   expect(rows.map(({ id, status }) => `${id} ${status}`)).toEqual(['03 ok', '02 ok', '01 ok'])
 })
 
-test('a failure is told by its status and its code', () => {
+test('an error is shown by its status and its code', () => {
   expect(toFailureText({ http_status: 503, error_code: 'upstream_error' })).toBe('503 upstream_error')
   expect(toFailureText({ http_status: null, error_code: 'cancelled' })).toBe('cancelled')
   expect(toFailureText({ http_status: 200, error_code: null })).toBe('')
 })
 
-test('the price of each is told for a million tokens, for a search, for a second', () => {
+test('the price of each is shown per million tokens, per search, or per second', () => {
   expect(toEachText('prompt', '0.000001')).toBe('$1.00 per million')
   expect(toEachText('web_searches', '0.01')).toBe('$0.01')
   expect([toKindText('compute_ms'), toEachText('compute_ms', '0.0005')]).toEqual([
@@ -118,7 +118,7 @@ test('the price of each is told for a million tokens, for a search, for a second
   ])
 })
 
-test('items of the cost have the words of the token counts', () => {
+test('items of the cost use the names of the token counts', () => {
   expect(['prompt', 'cache_read', 'completion', 'web_searches'].map(toKindText)).toEqual([
     ...['input', 'cached input', 'output', 'web searches'],
   ])
@@ -135,7 +135,7 @@ test('the example request is for a model that exists, ready if any is', () => {
   ])
 })
 
-test('what has no price is named, and which way that is wrong where it is known', () => {
+test('usage without a price is named, and whether the cost is too low or too high, if known', () => {
   expect(toUnpricedText(['mode'], 'flex')).toBe(
     'The actual cost may be lower: no price is set for calls served as flex.',
   )
@@ -144,7 +144,7 @@ test('what has no price is named, and which way that is wrong where it is known'
   )
 })
 
-test('an ID of ours says its hour, and others do not', () => {
+test('an ID of Tollgate has its hour, and others do not', () => {
   const nowMs = Date.UTC(2026, 10, 16, 12, 30)
   const id = `${nowMs.toString(16).padStart(12, '0')}7a`.padEnd(32, '0')
   const hour = Date.UTC(2026, 10, 16, 12)

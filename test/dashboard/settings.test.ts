@@ -1,4 +1,4 @@
-/** What the server is set to, in words. */
+/** Texts of server settings. */
 import { expect, test } from 'bun:test'
 import { toSettingTexts } from '../../src/config.ts'
 import { toBytes, toCurl, toGroups, toPlace } from '../../src/dashboard/settings/words.ts'
@@ -6,13 +6,13 @@ import { SETTING_GROUPS } from '../../src/settings.ts'
 
 const settings = toSettingTexts({ flags: {}, environment: {}, settings: {} })
 
-test('each stands in its group, in the order of the server', () => {
+test("each is in its group, in the server's order", () => {
   const groups = toGroups(settings)
   expect(groups.map(({ title }) => title)).toEqual(SETTING_GROUPS.filter((group) => group !== 'Sign-in'))
   expect(groups.flatMap((group) => group.settings)).toEqual(settings)
 })
 
-test('where a value is from', () => {
+test('the source of a value', () => {
   const setting = { name: 'max-event-size', variable: 'TOLLGATE_MAX_EVENT_SIZE' }
   expect(toPlace({ ...setting, from: 'flag' })).toBe('flag --max-event-size')
   expect(toPlace({ ...setting, from: 'environment' })).toBe('variable TOLLGATE_MAX_EVENT_SIZE')
@@ -30,7 +30,7 @@ test.each([
   expect(toBytes(bytes)).toBe(text)
 })
 
-test('a token is sent as the admin API takes it', () => {
+test("a token is sent in the admin API's form", () => {
   expect(toCurl('https://gateway.example.com', 'sk-tgadm-1')).toBe(
     "curl https://gateway.example.com/admin/api/keys \\\n  -H 'Authorization: Bearer sk-tgadm-1'",
   )

@@ -1,4 +1,4 @@
-/** Chat requests as code: what it would send is the request, letter by letter. What can be run here is run against a server. */
+/** Chat requests as code: it would send exactly the request. Where possible, the code is run against a server. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -33,7 +33,7 @@ const body = {
   'min-p': {},
 }
 
-test('a value is the same value as a literal', () => {
+test('a literal has the same value', () => {
   const values = [body, [], {}, [[]], AWKWARD, -1.5e-7, { __proto__: null, 'a-b': [true, null], $a: 1 }]
   for (const value of values) {
     expect(JSON.parse(toLiteral(value, JSON_TEXT))).toEqual(value)
@@ -44,12 +44,12 @@ test('a value is the same value as a literal', () => {
   expect(Object.keys(new Function(`return ${toLiteral(own, SCRIPT)}`)())).toEqual(['__proto__'])
 })
 
-test('what has no room on a line has a line each', () => {
+test("a value that doesn't fit on a line has a line per item", () => {
   const text = toLiteral({ role: 'user', content: 'x'.repeat(90), n: [1, 2] }, SCRIPT)
   expect(text).toBe(`{\n  role: 'user',\n  content: '${'x'.repeat(90)}',\n  n: [1, 2],\n}`)
 })
 
-test('Python is told apart what its library knows and what it does not', () => {
+test("Python passes fields that its library doesn't know separately", () => {
   const text = toPython({ baseUrl: 'http://a/v1', secret: 'sk', body })
   expect(text).toContain('    parallel_tool_calls=False,\n')
   expect(text).toContain('    extra_body={"top_k": 40, "min-p": {}},\n)')
@@ -61,7 +61,7 @@ test('Go has the body in a raw string', () => {
   expect(raw).not.toContain('\ufeff')
 })
 
-describe('as it stands', () => {
+describe('unchanged', () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-snippets-'))
   const asked: unknown[] = []
   const frames = ['Hel', 'lo'].map((content) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`)
@@ -127,7 +127,7 @@ describe('requests other than chats', () => {
     Python: (_: string, file: string) => [process.env.PYTHON ?? 'python3', file],
   }
 
-  test.each(keysOf(EXAMPLES))('%s are sent as they are, and what comes back is used', async (endpoint) => {
+  test.each(keysOf(EXAMPLES))('%s are sent unchanged, and the result is used', async (endpoint) => {
     const fields = { model: 'a/b', ...EXAMPLES[endpoint] }
     const sentFile = { transcriptions: 'a.mp3', translations: 'a.mp3', image_edits: 'a.jpg' }[endpoint as string]
     if (sentFile) await Bun.write(join(folder, sentFile), 'ID3')

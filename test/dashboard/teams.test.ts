@@ -1,4 +1,4 @@
-/** Teams as pages take them. */
+/** Teams: form values converted for the API. */
 import { describe, expect, test } from 'bun:test'
 import { Refusal } from '../../src/dashboard/api/refusal.ts'
 import { TEAM_FORM, type Values } from '../../src/dashboard/keys/values.ts'
@@ -7,15 +7,15 @@ import type { TeamDocument } from '../../src/documents/key.ts'
 const { empty: NEW_TEAM, toValues } = TEAM_FORM
 const toBody = (values: Values) => TEAM_FORM.toBody(values, 0)
 
-describe('what is typed of a team', () => {
-  test('becomes what the API takes, and nothing typed is no limit', () => {
+describe('form values of a team', () => {
+  test('are converted for the API, and empty means no limit', () => {
     expect(toBody({ ...NEW_TEAM, name: ' research ', models: 'openai/*, a/b', budget: '200', max_keys: '' })).toEqual({
       ...{ name: 'research', models: ['openai/*', 'a/b'], scope: 'all', rpm: null, tpm: null, concurrency: null },
       ...{ budget_nano_usd: 200_000_000_000, budget_period: 'month', max_keys: null, metadata: {} },
     })
   })
 
-  test('and what a team has is typed already', () => {
+  test('are prefilled from the team', () => {
     const team: TeamDocument = {
       ...{
         id: '1',
@@ -36,7 +36,7 @@ describe('what is typed of a team', () => {
     expect(toBody(values)).toMatchObject({ rpm: 60, budget_nano_usd: 500_000_000, max_keys: 3 })
   })
 
-  test('is refused at its field', () => {
+  test('are refused at their field', () => {
     const refusal = () => toBody({ ...NEW_TEAM, name: 'a', max_keys: 'many' })
     expect(refusal).toThrow(Refusal)
     expect(refusal).toThrow(expect.objectContaining({ field: 'max_keys' }))

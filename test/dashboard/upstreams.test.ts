@@ -1,4 +1,4 @@
-/** Upstreams as their page tells of them. */
+/** Texts of upstreams. */
 import { describe, expect, test } from 'bun:test'
 import {
   filterUpstreams,
@@ -42,15 +42,15 @@ const upstream = (changes: Partial<ShownUpstream> = {}): ShownUpstream => ({
   ...changes,
 })
 
-describe('in words', () => {
-  test('a breaker, for whom it is open, and when it is tried again', () => {
+describe('texts of', () => {
+  test('a breaker: for which keys it is open, and when it retries', () => {
     expect(toBreaker(target())).toEqual({ kind: 'good', word: 'closed' })
     expect(toBreaker(target({ breaker: 'half_open' }))).toEqual({ kind: 'warn', word: 'half-open' })
     expect(toBreaker(target({ breaker: 'open', retry_in_ms: 12_400 })).word).toBe('open, retry in 12.4 s')
     expect(toBreaker(target({ breaker: 'open', open_for_keys: 1 }))).toEqual({ kind: 'warn', word: 'open for 1 key' })
   })
 
-  test('all breakers of an upstream: it is bad only where nobody is let through', () => {
+  test('all breakers of an upstream: an error only if every request is blocked', () => {
     expect(toBreakers([])).toBeNull()
     expect(toBreakers([target(), target()])).toEqual({ kind: 'good', word: 'closed' })
     expect(toBreakers([target(), target({ breaker: 'open' })])).toEqual({ kind: 'bad', word: '1 of 2 open' })
@@ -78,7 +78,7 @@ describe('in words', () => {
     expect(toCredentialOfSeveral(credential)).toEqual({ kind, word })
   })
 
-  test('a model server that is started here, and how many it has', () => {
+  test('a managed model server, and the number of its processes', () => {
     const server = { state: 'ready', reason: null, pid: 1, answering: 2, queued: 3, memory_bytes: null } as const
     expect(toServer(server)).toEqual({ kind: 'good', word: 'ready, 2 in flight, 3 queued' })
     expect(toServer({ ...server, state: 'stopped', answering: 0, queued: 0 })).toEqual({
@@ -87,7 +87,7 @@ describe('in words', () => {
     })
   })
 
-  test('what a test came to', () => {
+  test('the result of a test', () => {
     const told = (state: string, reason: string | null = null, ms: number | null = null) =>
       toTestText({ id: 'u', state, reason, ms }).word
     expect(told('ready', null, 213)).toBe('OK after 213 ms.')
@@ -96,7 +96,7 @@ describe('in words', () => {
   })
 })
 
-test('a list shows those in a state, those to be looked at, and those that are searched for', () => {
+test('a list filters by state, by need for attention, and by search', () => {
   const upstreams = [
     upstream(),
     upstream({ id: 'broken', targets: [target({ breaker: 'open' })] }),
@@ -110,7 +110,7 @@ test('a list shows those in a state, those to be looked at, and those that are s
   expect(ids(' 11434 ', '')).toEqual(['ollama'])
 })
 
-test('a day has an hour each, those without requests, too, and says which failed', () => {
+test('a day has every hour, including those without requests, and shows which failed', () => {
   const hour = 3_600_000
   const strip = toStrip(
     [
@@ -131,7 +131,7 @@ test('a day has an hour each, those without requests, too, and says which failed
   ])
 })
 
-test('of what is found on the machine, what is an upstream already is not offered again', () => {
+test('discovered servers that are already upstreams are not offered again', () => {
   const servers = [
     { id: 'ollama', upstream: 'ollama' },
     { id: 'vllm', upstream: null },
