@@ -1,4 +1,4 @@
-/** What receivers of alerts are sent: signed as their libraries verify it, and with nothing in it that a chat would obey. */
+/** Messages to alert receivers: signed as their libraries verify them, without text that a chat would execute. */
 import { expect, test } from 'bun:test'
 import { MAX_LISTED, sign, toText } from '../../src/alerts/message.ts'
 import type { SentAlert } from '../../src/domain/alerts.ts'
@@ -11,8 +11,8 @@ const alert = (message: string, more: Partial<SentAlert> = {}): SentAlert => ({
 const textOf = (alerts: SentAlert[], more = 0, url: string | null = 'https://gate.example/admin') =>
   toText({ kind: 'alerts', alerts, more }, url)
 
-test('a signature is that of the reference library', () => {
-  // As standardwebhooks 1.0.0 (npm) signs it.
+test("a signature matches the reference library's", () => {
+  // As signed by standardwebhooks 1.0.0 (npm).
   const text = 'msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}'
   expect(sign('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', text)).toBe('g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=')
 })
@@ -28,7 +28,7 @@ test('a text says what happened, and where and how to act', () => {
   )
 })
 
-test('names and errors mention nobody, add no lines, and stay short', () => {
+test('names and errors mention no one, add no lines, and stay short', () => {
   const hostile = `<!channel> @here </a>\n\n*x* \u202e${'<'.repeat(5_000)}`
   const text = textOf(
     Array.from({ length: MAX_LISTED }, () => alert(hostile)),

@@ -1,4 +1,7 @@
-/** What targets are told, over real sockets: each change once, however their receivers behave and the server is restarted. */
+/**
+ * Alerts to targets, over real sockets: each change once, however their receivers behave and across restarts of the
+ * server.
+ */
 import { afterEach, expect, test } from 'bun:test'
 import { sign } from '../../src/alerts/message.ts'
 import { addTarget, removeTarget, type TargetOptions } from '../../src/alerts/targets.ts'
@@ -46,9 +49,9 @@ function createFixture() {
         { url: `${receiver.url}services/T0/B0/very-secret`, format: 'slack', ...options },
         fixture.by(),
       ),
-    /** What came since the last call. */
+    /** Messages received since the last call. */
     received: () => got.splice(0),
-    /** A look, and what is then received. */
+    /** Runs a look, and returns the messages then received. */
     async look(found: readonly Alert[], laterMs = 0, unknown: string[] = []) {
       clock.ms += laterMs
       await fixture.teller.look({ found: toFound(found), unknown: new Set(unknown) })
@@ -97,7 +100,7 @@ test('an alert is sent once, also after a restart, and so is its end, once it ha
   expect(await fixture.look([down], MINUTE)).toHaveLength(1)
 })
 
-test('a rise is sent, and a fall only lets the next rise be sent', async () => {
+test('a rise in severity is sent, and a fall only allows the next rise to be sent', async () => {
   await fixture.add()
   const at = (severity: AlertSeverity) => fixture.look([alert('ann', severity, 'budget')], 3 * MINUTE)
   expect(await at('info')).toHaveLength(1)
@@ -108,7 +111,7 @@ test('a rise is sent, and a fall only lets the next rise be sent', async () => {
   expect(await at('problem')).toHaveLength(1)
 })
 
-test('a state that could not be read is no end', async () => {
+test("a state that could not be read doesn't end an alert", async () => {
   await fixture.add()
   await fixture.look([down])
   for (let looks = 0; looks < 3; looks++) expect(await fixture.look([], 3 * MINUTE, ['upstream'])).toEqual([])
@@ -117,7 +120,7 @@ test('a state that could not be read is no end', async () => {
   expect(await fixture.look([], 3 * MINUTE)).toEqual([expect.stringContaining('resolved')])
 })
 
-test('a target gets its topics only, what it was not told of does not end, and what is on record of others stays', async () => {
+test("a target only gets its topics, an unreported alert has no end, and other targets' records stay", async () => {
   await fixture.add({ topics: ['budget'] })
   expect(await fixture.look([down, alert('ann', 'warning', 'budget')])).toEqual([
     expect.stringContaining('ann is warning'),
@@ -129,7 +132,7 @@ test('a target gets its topics only, what it was not told of does not end, and w
   expect(await fixture.alerts.readDeliveries({ targetId: later.target.id, limit: 9 })).toEqual([])
 })
 
-test('a failed delivery is tried again, with the same ID, also by the next server, and what happens since comes after it', async () => {
+test('a failed delivery is retried with the same ID, also by the next server, and later changes follow it', async () => {
   const { secret } = await fixture.add({ format: 'json' })
   fixture.statuses.push(500, 302)
   await fixture.look([down])
@@ -149,7 +152,7 @@ test('a failed delivery is tried again, with the same ID, also by the next serve
   expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
 })
 
-test('what was received verifies, and says what changed', async () => {
+test('a received message verifies, and describes the change', async () => {
   const { secret } = await fixture.add({ format: 'json' })
   await fixture.teller.look({ found: toFound([down]), unknown: new Set() })
   await fixture.teller.deliver()
@@ -175,7 +178,7 @@ test('what was received verifies, and says what changed', async () => {
   })
 })
 
-test('a receiver that accepts and says nothing, or never stops talking, ends at the deadline and keeps no other waiting', async () => {
+test('a receiver that accepts and is silent, or never stops sending, ends at the deadline and delays no other', async () => {
   const silent = await startTcpServer(() => {})
   const endless = await startTcpServer((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nx: ')
@@ -191,7 +194,7 @@ test('a receiver that accepts and says nothing, or never stops talking, ends at 
   expect(deliveries.map(({ state }) => state).sort()).toEqual(['delivered', 'pending', 'pending'])
 })
 
-test('a receiver that is gone for good is given up; one that is away costs one delivery, whatever happens meanwhile', async () => {
+test('a permanently gone receiver is given up; an unreachable one costs one delivery, whatever happens meanwhile', async () => {
   await fixture.add()
   fixture.statuses.push(410)
   await fixture.look([down])
@@ -208,7 +211,7 @@ test('a receiver that is gone for good is given up; one that is away costs one d
   expect((await fixture.alerts.readDeliveries({ limit: 9 })).map(({ state }) => state)).toContain('failed')
 })
 
-test('a removed target gets nothing more, also of what waits', async () => {
+test('a removed target gets nothing more, not even pending messages', async () => {
   await fixture.add()
   fixture.statuses.push(500)
   await fixture.look([down])
@@ -217,7 +220,7 @@ test('a removed target gets nothing more, also of what waits', async () => {
   expect(await fixture.alerts.readPending()).toEqual([])
 })
 
-test('what cannot be recorded is sent all the same', async () => {
+test("alerts that can't be recorded are sent anyway", async () => {
   await fixture.add()
   fixture.folder.database.run("CREATE TRIGGER full BEFORE INSERT ON alert_events BEGIN SELECT RAISE(FAIL, 'full'); END")
   fixture.folder.database.run(
@@ -227,7 +230,7 @@ test('what cannot be recorded is sent all the same', async () => {
   expect(await fixture.look([alert('disk', 'problem', 'disk')], MINUTE)).toEqual([])
 })
 
-test('many alerts are one message, and a test is one of its own', async () => {
+test('many alerts are one message, and a test is a separate one', async () => {
   await fixture.add()
   const many = Array.from({ length: 500 }, (_, index) => alert(`k${index}`, 'info', 'budget'))
   const texts = await fixture.look(many)

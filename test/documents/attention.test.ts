@@ -1,4 +1,4 @@
-/** What needs a person: each kind from a state that has it, and none from one that is well. */
+/** Findings: each kind from a state that has it, and none from a healthy one. */
 import { describe, expect, test } from 'bun:test'
 import { toAlerts } from '../../src/documents/active-alerts.ts'
 import { toAttention } from '../../src/documents/attention.ts'
@@ -50,7 +50,7 @@ test('nothing, if all is well', () => {
 })
 
 describe('a budget', () => {
-  test('that is spent leads to its field, and those who may not raise it to what it is of', () => {
+  test("that is spent leads to its field, and for users who can't raise it, to its object", () => {
     const message = 'Key ann has spent its budget of $20/month, so its requests fail. It resets on 2026-12-01.'
     const path = `/keys?key=${spends('ann', 100).id}`
     const spenders = [spends('ann', 100)]
@@ -58,7 +58,7 @@ describe('a budget', () => {
     expect(find({ spenders }, 'viewer')).toEqual([['budget_spent problem', message, 'View key', path]])
   })
 
-  test('whose rest was too little for requests says how many', () => {
+  test('with too little left for requests says how many were refused', () => {
     const { id, name } = spends('ann', 93)
     const why = { status: 402, code: 'insufficient_quota', meaning: '', lastMs: NOW }
     const refused = [{ ...why, key: { id, name }, refused: 3 }]
@@ -88,7 +88,7 @@ test.each([
   expect(found).toEqual([[kind, expect.stringMatching(/^Upstream paid .*: returned 500\.$/), label, path]])
 })
 
-test('an upstream without its credential; one without a route is not missed', () => {
+test('an upstream lacks its credential; one without a route is ignored', () => {
   const lacks = { state: 'not_ready', credential: 'not_set', reason: 'KEY is not set' } as const
   const found = find({ upstreams: [upstream('paid', lacks), upstream('idle', { ...lacks, targets: [] })] })
   expect(found.map(([, message]) => message)).toEqual(['Upstream paid is not ready: KEY is not set.'])
@@ -111,7 +111,7 @@ test.each([
   expect(find({ hours }).map(([, told]) => told)).toEqual(message === null ? [] : [message])
 })
 
-test('a disk that is full, a ledger that takes no requests, and a backup that failed', () => {
+test('a full disk, a ledger that accepts no requests, and a failed backup', () => {
   const checks = [
     { name: 'backup', status: 'warning' as const, message: 'The last scheduled backup failed.' },
     { name: 'disk', status: 'problem' as const, message: 'The disk is full.' },
@@ -142,7 +142,7 @@ test.each([
   expect(find({ refused: all })).toEqual(total === null ? [] : [['refusals warning', message, 'View key', path]])
 })
 
-test('usage without a price, and settings that wait for a restart', () => {
+test('usage without a price, and settings that need a restart', () => {
   const unpriced = [
     { model: 'a/b', requests: 3 },
     { model: null, requests: 7 },
@@ -154,13 +154,13 @@ test('usage without a price, and settings that wait for a restart', () => {
   ])
 })
 
-test('one of each kind comes before a second of one', () => {
+test('the first of each kind comes before the second of any', () => {
   const upstreams = ['a', 'b'].map((id) => upstream(id, { state: 'down' }))
   const found = find({ upstreams, spenders: [spends('ann', 100)] })
   expect(found.map(([kind]) => kind)).toEqual(['upstream problem', 'budget_spent problem', 'upstream problem'])
 })
 
-test('many alike are one finding that leads to their list, for each role', () => {
+test('many similar findings are one that leads to their list, for each role', () => {
   const times = <T>(make: (at: number) => T) => Array.from({ length: 12 }, (_, at) => make(at))
   const seen = {
     spenders: times((at) => spends(`k${at}`, 100)),
@@ -188,7 +188,7 @@ describe('alerts', () => {
       .map(({ toAlert }) => toAlert())
       .map(({ id, severity, message }) => [id, severity, message])
 
-  test('say of a budget when it is at 50, 80, and 100%, before the dashboard asks for a person', () => {
+  test('start for a budget at 50, 80, and 100%, before the dashboard shows it', () => {
     const spenders = [spends('a', 49), spends('b', 50), spends('c', 80), spends('d', 100)]
     expect(sent({ spenders, nowMs: RESET - HOUR })).toEqual([
       [`budget:key:${spends('b', 0).id}`, 'info', expect.stringContaining('has spent 50% of its budget')],
@@ -198,7 +198,7 @@ describe('alerts', () => {
     expect(find({ spenders: spenders.slice(0, 3), nowMs: RESET - HOUR })).toEqual([])
   })
 
-  test('keep the ID of what is still the same, and two of the server have two', () => {
+  test('keep their ID while the state lasts, and two of the server have different IDs', () => {
     const down = (reason: string) => ({ upstreams: [upstream('a', { state: 'down', reason })] })
     expect(sent(down('connection refused'))[0]?.[0]).toBe('upstream:upstream:a')
     expect(sent(down('timed out'))[0]?.[0]).toBe('upstream:upstream:a')
@@ -210,7 +210,7 @@ describe('alerts', () => {
     expect(sent({ reasons }).map(([id]) => id)).toEqual(['server:overload', 'server:configuration'])
   })
 
-  test('of what could not be read are unknown, and what only concerns whoever works on it is not sent', () => {
+  test('whose state could not be read are unknown, and findings only for their own administrators are not sent', () => {
     expect([...toAlerts({ ...WELL, spenders: null, unpriced: null }).unknown]).toEqual(['budget', 'unpriced'])
     const upstreams = [upstream('a', { state: 'unknown' }), upstream('unused', { state: 'unknown', targets: [] })]
     expect([...toAlerts({ ...WELL, upstreams }).unknown]).toEqual(['upstream:upstream:a', 'credential:upstream:a'])

@@ -1,4 +1,4 @@
-/** What `doctor` says of keys: whose time is over, or nearly, and who has spent, or nearly, what it may. */
+/** Checks of keys by `doctor`: expired or expiring ones, and budgets spent or nearly spent. */
 import { describe, expect, test } from 'bun:test'
 import { checkKeys } from '../../src/documents/checks.ts'
 import type { Budget } from '../../src/domain/limits.ts'
@@ -26,20 +26,20 @@ async function look(keys: ListedKey[], spent = 0) {
 }
 
 describe('keys', () => {
-  test('that all let somebody in are counted', async () => {
+  test('that are active are counted', async () => {
     expect(await look([toKey({}), toKey({ name: 'ci', budget: MONTHLY })])).toEqual([
       'keys: ok: 2 active keys; none expires soon or is near its budget.',
     ])
   })
 
-  test('are missed where none lets anybody in', async () => {
+  test('without an active one are a finding', async () => {
     expect(await look([])).toEqual([expect.stringContaining('No active keys. Create one')])
     expect(await look([{ ...toKey({}), revokedMs: NOW - 1 }])).toEqual([
       expect.stringContaining('tollgate keys create'),
     ])
   })
 
-  test('whose end is a week away, or was a week ago, are named with it', async () => {
+  test('that expire or expired within a week are named with the time', async () => {
     const keys = [
       toKey({}),
       toKey({ name: 'soon', expiresMs: NOW + 2 * DAY }),
@@ -54,7 +54,7 @@ describe('keys', () => {
     ])
   })
 
-  test('that have spent their budget, or nearly, are named with what they have', async () => {
+  test('with a spent or nearly spent budget are named with their spend', async () => {
     const keys = [toKey({ budget: MONTHLY })]
     expect(await look(keys, 20_000_000_000)).toEqual([
       expect.stringMatching(

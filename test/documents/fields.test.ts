@@ -1,4 +1,4 @@
-/** What the documents call a field is what its column is called. */
+/** Documents name fields like their columns. */
 import { expect, test } from 'bun:test'
 import { getTableColumns } from 'drizzle-orm'
 import { toColumn } from '../../src/documents/fields.ts'
