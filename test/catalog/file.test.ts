@@ -153,13 +153,13 @@ aliases:
       /openai\/gpt-4o-mni: name, .* are missing: no public facts are known \(did you mean 'openai\/gpt-4o-mini'\?\)\. Set them on the model/,
     ],
     ['an empty file', '# nothing\n', /:\d: the file is empty/],
-    ['text that is no YAML', 'version: 1\nupstreams: [\n', /:\d: not valid YAML/],
-    ['a name that is there twice', `${DESIGN_EXAMPLE}aliases: {}\n`, /:17: duplicate key: aliases\./],
+    ["text that isn't YAML", 'version: 1\nupstreams: [\n', /:\d: not valid YAML/],
+    ['a duplicate name', `${DESIGN_EXAMPLE}aliases: {}\n`, /:17: duplicate key: aliases\./],
     ['another version', 'version: 2\nupstreams:\nmodels:\n', /:1: version: Invalid value: 2. Supported values are: 1/],
     ['a missing section', 'version: 1\nmodels:\n', /:1: upstreams is missing/],
     ['an unknown dialect', withUpstream('{ dialect: soap }'), /:3: upstreams\.u\.dialect: unknown dialect 'soap'\./],
     [
-      'an API version that is no date',
+      "an API version that isn't a date",
       withUpstream('{ dialect: anthropic, base_url: https://h, api_version: v1 }'),
       /:3: upstreams\.u\.api_version: must be an API version, which is a date such as "2023-06-01"\./,
     ],
@@ -200,7 +200,7 @@ aliases:
       /:3: upstreams\.u\.deadlines\.idle: must be a duration, such as 500ms, 60s, 5m or 1h, at most 24 days\./,
     ],
     [
-      'a time to read on that is too long',
+      'a too long disconnect grace',
       withUpstream('{ dialect: openai, base_url: http://h, disconnect_grace: 6m }'),
       /:3: upstreams\.u\.disconnect_grace: must be a duration, such as 500ms, 60s, 5m at most, or off\./,
     ],
@@ -210,12 +210,12 @@ aliases:
       /:3: upstreams\.u\.deadlines\.idle: 30 needs a unit: write 30s for seconds or 30ms for milliseconds\./,
     ],
     [
-      'a field to pass that is none',
+      'an invalid field in pass',
       withUpstream('{ dialect: openai, base_url: http://h, pass: [provider, "*"] }'),
       /:3: upstreams\.u\.pass\[1\]: invalid field '\*'\./,
     ],
     [
-      'a field to pass that is never held back',
+      'a field in pass that is always forwarded',
       withUpstream('{ dialect: openai, base_url: http://h, pass: ["mock_*", top_k] }'),
       /:3: upstreams\.u\.pass\[1\]: top_k is sent to every upstream anyway\./,
     ],
@@ -245,7 +245,7 @@ aliases:
       /:6: models\.v\/m\.pricing\[0\]\.prompt: invalid price '0\.0000000000000000001'\./,
     ],
     [
-      'a price of each image, which nobody could charge',
+      "a price per prompt image, which isn't supported",
       priced('[{ prompt: "1", completion: "0", image: "0.01" }]'),
       /:6: models\.v\/m\.pricing\[0\]\.image: the price of an image in the prompt is not supported\./,
     ],
@@ -269,7 +269,7 @@ aliases:
       /:3: upstreams.u.cost/,
     ],
     [
-      'a cost where nobody says one',
+      'a cost for a dialect without costs',
       withUpstream('{ dialect: demo, local: true, cost: off }'),
       /:3: upstreams\.u\.cost: only the 'openai' dialect has cost\./,
     ],
@@ -289,12 +289,12 @@ aliases:
       /:6: models\.v\/m\.pricing\[1\]\.mode: invalid mode 'ON_DEMAND_FLEX': write 'flex'\./,
     ],
     [
-      'a mode that is none',
+      'an invalid mode',
       priced('[{ prompt: "1", completion: "0" }, { prompt: "2", completion: "0", mode: default }]'),
       /:6: models\.v\/m\.pricing\[1\]\.mode: invalid mode 'default': such calls cost the price without a mode\./,
     ],
     [
-      'a mode that has a price of long prompts alone',
+      'a mode with a price only for long prompts',
       priced('[{ prompt: "1", completion: "0" }, { prompt: "2", completion: "0", mode: flex, min_prompt_tokens: 9 }]'),
       /:6: models\.v\/m\.pricing\[1\]: mode flex also needs a price without min_prompt_tokens, for shorter prompts\./,
     ],
@@ -306,7 +306,7 @@ aliases:
       /:6: models\.v\/m\.pricing\[2\]: duplicate price: another one has the same conditions\./,
     ],
     [
-      'a fee that is no decimal',
+      "a fee that isn't a decimal",
       priced('[{ prompt: "1", completion: "0", web_search: "1c" }]'),
       /:6: models\.v\/m\.pricing\[0\]\.web_search: invalid price '1c'\./,
     ],
@@ -318,7 +318,7 @@ aliases:
       /:6: models\.v\/m\.routes\[0\]\.pricing\[0\]\.second: invalid price '0\.0000000000000001'\./,
     ],
     [
-      'a price of a second that is none',
+      'an invalid price per second',
       withModel(
         `{ ${FACTS}, routes: [{ upstream: here, model: m, pricing: [{ prompt: "1", completion: "0", second: "1s" }] }] }`,
       ),
@@ -357,7 +357,7 @@ aliases:
       /:3: upstreams\.u\.rpm: expected a value >= 1, but got 0 instead\./,
     ],
     [
-      'a limit that is no whole number',
+      "a limit that isn't a whole number",
       withUpstream('{ dialect: demo, local: true, concurrency: 1.5 }'),
       /:3: upstreams.u.concurrency: .*an integer/,
     ],
@@ -407,7 +407,7 @@ aliases:
       /max_output_length: 50 is more/,
     ],
     [
-      'a route that is there twice',
+      'a duplicate route',
       withModel(`{ ${FACTS}, routes: [{ upstream: here, model: m }, { upstream: here, model: m }] }`),
       /:6: models\.v\/m\.routes\[1\]: duplicate route: same upstream and model\./,
     ],
@@ -417,12 +417,12 @@ aliases:
       /:16: aliases\.openai\/gpt-4o-mini: a model has this name\./,
     ],
     [
-      'an alias that says more, of a model that is not there',
+      'an alias with fields, of a missing model',
       DESIGN_EXAMPLE.replace('fast: openai/gpt-4o-mini', 'fast: { model: openai/gpt-4o-mni, listed: false }'),
       /:16: aliases\.fast\.model: unknown model 'openai\/gpt-4o-mni' in this file \(did you mean 'openai\/gpt-4o-mini'\?\)\./,
     ],
     [
-      'an alias with a field of no name that is known',
+      'an alias with an unknown field',
       DESIGN_EXAMPLE.replace('fast: openai/gpt-4o-mini', 'fast: { model: openai/gpt-4o-mini, listd: false }'),
       /:16: aliases\.fast\.listd: unknown field \(did you mean 'listed'\?\)\./,
     ],

@@ -180,7 +180,7 @@ describe('a catalog with a wildcard', () => {
       /:7: models\.openai\/\*: wildcards only cover public models with a known price, and all routes are local\./,
     ],
     [
-      'a vendor that nobody knows',
+      'an unknown vendor',
       file('opnai/*: { routes: [{ upstream: openai, model: x }] }'),
       /:7: models\.opnai\/\*: no public models are known of 'opnai' \(did you mean 'openai'\?\) or of its routes' upstreams\./,
     ],
@@ -195,7 +195,7 @@ describe('a catalog with a wildcard', () => {
       /:7: models\.openai\/gtp\*: no known model of openai starts with 'gtp'\./,
     ],
     [
-      'a route that asks for names which nobody knows',
+      'a route with unknown names',
       file('mine/*: { routes: [{ upstream: openai, model: "gtp*" }] }'),
       /:7: models\.mine\/\*: no known model matches its routes\./,
     ],
@@ -223,7 +223,7 @@ describe('a catalog with a wildcard', () => {
       /:7: models\.openai\/\*\.context_length: a wildcard can't have context_length, which differs between models/,
     ],
     [
-      'an upstream that is not there',
+      'a missing upstream',
       file('openai/*: { routes: [{ upstream: opnai, model: "*" }] }'),
       /:7: models\.openai\/\*\.routes\[0\]\.upstream: unknown upstream 'opnai' in this file \(did you mean 'openai'\?\)\./,
     ],
@@ -233,7 +233,7 @@ describe('a catalog with a wildcard', () => {
       /:8: aliases\.a: 'openai\/\*' is a wildcard, but an alias needs one model\./,
     ],
     [
-      'an alias for what it does not stand for',
+      "an alias of a model that it doesn't cover",
       file(EVERY, 'a: openai/gpt-4o-mni'),
       /:8: aliases\.a: openai\/\* doesn't cover 'openai\/gpt-4o-mni': its price is unknown \(did you mean 'openai\/gpt-4o-mini'\?\)\./,
     ],
@@ -248,7 +248,7 @@ describe('a catalog with a wildcard', () => {
 })
 
 test.each(['{ dialect: anthropic, base_url: https://h }', '{ preset: anthropic }'])(
-  'a route to %s is asked as the known facts say, unless it says so itself',
+  'a route to %s has the known reasoning settings, unless it sets its own',
   async (upstream) => {
     const { catalog } = await parse(`
 version: 1

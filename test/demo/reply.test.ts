@@ -112,7 +112,7 @@ describe('tools of the demo model', () => {
       ['sql<demo>', 'get_time({})', 'get_weather({"city":"demo","days":1})'],
     ],
     [
-      'the first alone without parallel calls',
+      'only the first one without parallel calls',
       { messages: say('sql, get_time'), tools: TOOLS, parallel_tool_calls: false },
       ['sql<demo>'],
     ],
@@ -224,8 +224,8 @@ describe('tools of the demo model', () => {
   })
 
   test.each<[string, Asked]>([
-    ['a tool that is not there', { tools: TOOLS, tool_choice: { type: 'function', function: { name: 'other' } } }],
-    ['a function that is not there', { functions: [TIME.function], function_call: { name: 'other' } }],
+    ['a missing tool', { tools: TOOLS, tool_choice: { type: 'function', function: { name: 'other' } } }],
+    ['a missing function', { functions: [TIME.function], function_call: { name: 'other' } }],
     ['allowed tools that are not there', { tools: TOOLS, tool_choice: allow('required', fn('other')) }],
     [
       'a custom tool whose grammar it cannot follow',

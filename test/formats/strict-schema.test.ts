@@ -72,7 +72,7 @@ const REFUSED: [string, unknown, string[], string][] = [
     "'additionalProperties' is required to be supplied and to be false.",
   ],
   [
-    'an object that says nothing about other properties',
+    'an object without additionalProperties',
     { type: 'object', properties: {}, required: [] },
     [],
     "'additionalProperties' is required to be supplied and to be false.",
@@ -153,7 +153,7 @@ const NO_SCHEMAS: [string, unknown, string[], string][] = [
   ['an unknown type', { type: 'text' }, [], "'type' is required to be one of"],
   ['no types', { type: [] }, [], "'type' is required to be one of"],
   ['properties in a list', { properties: [] }, [], "'properties' is required to be an object."],
-  ['a property that is no schema', { properties: { a: 'string' } }, ['properties', 'a'], 'but got a string.'],
+  ["a property that isn't a schema", { properties: { a: 'string' } }, ['properties', 'a'], 'but got a string.'],
   [
     'required as a flag',
     { properties: { a: { required: true } } },
@@ -189,8 +189,8 @@ const NO_SCHEMAS: [string, unknown, string[], string][] = [
     ['$defs', 'a', 'anyOf', '1'],
     'the reference is infinitely recursive.',
   ],
-  ['a pattern that is none', { items: { pattern: '(' } }, ['items'], "'(' is not a 'regex'."],
-  ['a name pattern that is none', { patternProperties: { '[': {} } }, [], "'[' is not a 'regex'."],
+  ['an invalid pattern', { items: { pattern: '(' } }, ['items'], "'(' is not a 'regex'."],
+  ['an invalid name pattern', { patternProperties: { '[': {} } }, [], "'[' is not a 'regex'."],
 ]
 
 describe('out of strict mode', () => {
@@ -271,10 +271,10 @@ describe('a hostile schema', () => {
   test.each<[string, unknown, string | null]>([
     ['that is deep', deep, 'nested more than 100 levels deep'],
     ['that is wide', { properties: named(200_000) }, 'more than 20000 subschemas'],
-    ['of references that all go round', { $defs: chain }, 'infinitely recursive'],
+    ['of circular references', { $defs: chain }, 'infinitely recursive'],
     ['that doubles at each step', { $defs: { ...doubling, d90: text }, $ref: '#/$defs/d0' }, null],
     ['of long patterns', { items: { pattern: 'a'.repeat(100_001) } }, 'characters of patterns exceeds limit'],
-    ['that says what it is called', JSON.parse('{"properties":{"__proto__":{"type":7}}}'), "'type' is required to be"],
+    ['with the property __proto__', JSON.parse('{"properties":{"__proto__":{"type":7}}}'), "'type' is required to be"],
   ])('%s takes linear time', (_, schema, reason) => {
     const problem = checkSchema(schema, createPatternRule())
     if (reason === null) expect(problem).toBeNull()

@@ -205,7 +205,7 @@ test.each([
       throw new Error('no more threads')
     },
   ],
-  ['ends by itself', () => new Worker(URL.createObjectURL(new Blob(['process.exit(0)'])))],
+  ['exits on its own', () => new Worker(URL.createObjectURL(new Blob(['process.exit(0)'])))],
 ] as [string, () => Worker][])('a thread that %s leaves estimates', async (_, createWorker) => {
   const warnings: string[] = []
   const counter = open({ createWorker, log: { warn: (_, message) => warnings.push(message) } })

@@ -37,7 +37,7 @@ test.each([
     8 + 1 + 85 + 6 * 170,
   ],
   ['a text file, by its own bytes', parts(file('text/plain', null)), 8 + 1],
-  ['one that says so by its name alone', parts(file('', 'notes.md')), 8 + 1],
+  ['one recognized by its name', parts(file('', 'notes.md')), 8 + 1],
   ['a JSON file', parts(file('application/ld+json', null)), 8 + 1],
   ['any other file', parts(file('application/pdf', 'a.txt')), 8 + 5_000],
   ['a file that the upstream keeps', parts({ type: 'file', file: { file_id: 'f-1' } }), 8 + 5_000],
@@ -48,7 +48,7 @@ test.each([
     8 + textTokens('typexabfour') + 1,
   ],
   [
-    'a video behind an address as a file',
+    'a video at a URL as a file',
     parts(video('https://example.com/a.mp4')),
     8 + textTokens(...NAMES, 'https://example.com/a.mp4') + 5_000,
   ],
@@ -69,7 +69,7 @@ test.each([
     8 + textTokens(...NAMES, 'x'.repeat(4_000)),
   ],
   [
-    'a second of sound',
+    'a second of audio',
     parts({ type: 'input_audio', input_audio: { data: 'A'.repeat(10_667), format: 'mp3' } }),
     8 + 10,
   ],

@@ -49,7 +49,7 @@ describe('an image', () => {
     ['JPEG', jpeg(segment(0xe0, text('JFIF')), frame(600, 300))],
     ['progressive JPEG', jpeg(segment(0xdb, rest), segment(0xc4, rest), frame(600, 300, 0xc2))],
     [
-      'JPEG behind metadata',
+      'JPEG after metadata',
       jpeg(...Array.from({ length: 5 }, () => segment(0xe1, Buffer.alloc(65_000))), frame(600, 300)),
     ],
     ['JPEG with fill bytes', jpeg(Buffer.from([0xff, 0xff]), frame(600, 300))],
@@ -61,14 +61,17 @@ describe('an image', () => {
   })
 
   test.each([
-    ['behind an address', 'https://images.example/cat.png'],
+    ['at a URL', 'https://images.example/cat.png'],
     ['of no known format', urlOf(join(text('<svg xmlns="http://www.w3.org/2000/svg"/>')))],
-    ['that is cut short', urlOf(png(600, 300).subarray(0, 20))],
+    ['that is truncated', urlOf(png(600, 300).subarray(0, 20))],
     ['without an extent', urlOf(png(0, 300))],
-    ['that never tells', urlOf(jpeg(...Array.from({ length: 300 }, () => segment(0xfe, Buffer.alloc(1)))))],
-    ['whose segments lead nowhere', urlOf(jpeg(Buffer.from([0xff, 0xe0, 0xff, 0xff])))],
+    [
+      'without a frame header in reach',
+      urlOf(jpeg(...Array.from({ length: 300 }, () => segment(0xfe, Buffer.alloc(1))))),
+    ],
+    ['with an invalid segment length', urlOf(jpeg(Buffer.from([0xff, 0xe0, 0xff, 0xff])))],
     ['not in base64', 'data:image/svg+xml,%3Csvg%2F%3E'],
-    ['that is no data at all', 'data:image/png;base64,'],
+    ['without data', 'data:image/png;base64,'],
   ])('%s costs the figure for unknown sizes', (_, url) => {
     expect(tokensOfImage({ url })).toBe(UNKNOWN)
   })
@@ -89,10 +92,10 @@ describe('audio', () => {
     Buffer.concat([text(name), u32le(bytes), Buffer.alloc(bytes + (bytes % 2))])
 
   test.each([
-    ['a WAV file, as it says', { format: 'wav', data: wav(16_000, 3) }, 30],
+    ['a WAV file with a header', { format: 'wav', data: wav(16_000, 3) }, 30],
     ['one with other chunks first', { format: 'wav', data: wav(48_000, 3, chunk('JUNK', 27), chunk('bext', 100)) }, 30],
     ['one in a data URL', { format: 'wav', data: `data:audio/wav;base64,${wav(16_000, 3)}` }, 30],
-    ['one that says nothing sensible', { format: 'wav', data: wav(1, 96_000) }, 30],
+    ['one with an invalid header', { format: 'wav', data: wav(1, 96_000) }, 30],
     ['an MP3 file, by its bytes', { format: 'mp3', data: Buffer.alloc(24_000).toString('base64') }, 30],
     ['nothing', { format: 'wav', data: '' }, 0],
   ])('costs ten tokens per second: %s', (_, audio, tokens) => {

@@ -106,7 +106,7 @@ const SHAPES: [string, unknown][] = [
     }),
   ],
   [
-    'parts of other types, whoever speaks',
+    'parts of other types, for any role',
     talk(
       { role: 'system', content: [textPart, { type: 'cache_point' }] },
       { role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://example.com/a.mp4', fps: null } }] },
@@ -116,7 +116,7 @@ const SHAPES: [string, unknown][] = [
   ['an assistant of text parts', talk({ role: 'assistant', content: [textPart, textPart], name: 'bot' })],
   ['an assistant of one refusal', talk({ role: 'assistant', content: [{ type: 'refusal', refusal: 'No.' }] })],
   [
-    'an answer as it was given',
+    'a response sent back unchanged',
     talk({
       role: 'assistant',
       content: 'Hi',
@@ -131,10 +131,10 @@ const SHAPES: [string, unknown][] = [
     }),
   ],
   ['a refusal as it was given', talk({ role: 'assistant', content: null, refusal: 'No.' })],
-  ['a spoken answer', talk({ role: 'assistant', audio: { id: 'a', expires_at: 1, data: '', transcript: '' } })],
-  ['an answer that ended in its thoughts', talk({ role: 'assistant', content: null, reasoning: 'r' })],
-  ['an answer of thoughts that nobody may read', talk({ role: 'assistant', content: null, reasoning_details: [{}] })],
-  ['an answer that is a picture', talk({ role: 'assistant', content: null, images: [{ type: 'image_url' }] })],
+  ['an audio response', talk({ role: 'assistant', audio: { id: 'a', expires_at: 1, data: '', transcript: '' } })],
+  ['a response with only reasoning', talk({ role: 'assistant', content: null, reasoning: 'r' })],
+  ['a response with only encrypted reasoning', talk({ role: 'assistant', content: null, reasoning_details: [{}] })],
+  ['a response with only an image', talk({ role: 'assistant', content: null, images: [{ type: 'image_url' }] })],
   [
     'tool calls with words, without content, and with null',
     talk(
@@ -147,10 +147,10 @@ const SHAPES: [string, unknown][] = [
     ),
   ],
   [
-    'answers to parallel calls in any order',
+    'results of parallel calls in any order',
     talk(calling('1', '2', '3'), answering('3'), answering('1'), answering('2'), user),
   ],
-  ['an answer that is given twice', talk(calling('1'), answering('1'), answering('1'))],
+  ['a repeated result', talk(calling('1'), answering('1'), answering('1'))],
   [
     'calls one after the other',
     talk(calling('1'), answering('1'), calling('1'), answering('1'), { role: 'assistant', content: 'x' }),
@@ -163,7 +163,7 @@ const SHAPES: [string, unknown][] = [
     ),
   ],
   [
-    'the legacy call and its answer',
+    'a legacy call and its result',
     talk(
       { role: 'assistant', content: null, function_call: { name: 'f', arguments: '' } },
       { role: 'function', name: 'f', content: null },
@@ -214,7 +214,7 @@ const SHAPES: [string, unknown][] = [
   ],
   ['legacy functions', request({ functions: [{ name: 'f', parameters: empty }], function_call: { name: 'f' } })],
   ['a schema', request(format({ type: 'array', items: {} }))],
-  ['a schema that says nothing', request(format({}, { strict: false, description: null }))],
+  ['an empty schema', request(format({}, { strict: false, description: null }))],
   ['a strict schema', request(format(strict, { strict: true }))],
 ]
 
@@ -372,7 +372,7 @@ const FIELDS_REFUSED: Refused[] = [
     "Invalid 'logit_bias.5': decimal above maximum value. Expected a value <= 100, but got 101 instead.",
   ],
   [
-    'metadata that is a text',
+    'metadata that is a string',
     request({ metadata: 'a' }),
     'invalid_type',
     'metadata',
@@ -543,7 +543,7 @@ const ACROSS: Refused[] = [
     "Tool choice 'c' not found in 'tools' parameter.",
   ],
   [
-    'a missing tool that is allowed',
+    "an allowed tool that doesn't exist",
     request({
       tools: [tool('f')],
       tool_choice: { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [tool('f'), tool('g')] } },
@@ -615,15 +615,15 @@ const BETWEEN: Refused[] = [
     'messages.[1].content',
     "Invalid value for 'content': expected text parts only, or a single refusal part.",
   ],
-  ['a call that nobody answers', talk(calling('1')), null, 'messages', unanswered('1')],
+  ['a call without a result', talk(calling('1')), null, 'messages', unanswered('1')],
   [
-    'one of three calls that nobody answers',
+    'one of three calls without a result',
     talk(calling('1', '2', '3'), answering('2'), user),
     null,
     'messages',
     unanswered('1, 3'),
   ],
-  ['a call that is answered too late', talk(calling('1'), user, answering('1')), null, 'messages', unanswered('1')],
+  ['a call with a late result', talk(calling('1'), user, answering('1')), null, 'messages', unanswered('1')],
   [
     'another turn in between',
     talk(calling('1', '2'), answering('1'), { role: 'system', content: 'x' }, answering('2')),
@@ -641,7 +641,7 @@ const BETWEEN: Refused[] = [
   ],
   ['a tool message first of all', request({ messages: [answering('1')] }), null, 'messages.[0].role', orphan],
   [
-    'the answer to another call',
+    'the result of another call',
     talk(calling('1'), answering('2')),
     null,
     'messages.[2].tool_call_id',
@@ -657,14 +657,14 @@ const closed = "'additionalProperties' is required to be supplied and to be fals
 
 const SCHEMAS: Refused[] = [
   [
-    'a strict schema that is open',
+    'a strict schema with additional properties',
     request(format(empty, { strict: true })),
     null,
     'response_format',
     wrongFormat('()', closed),
   ],
   [
-    'a strict schema that is open further in',
+    'a strict schema with nested additional properties',
     request(format({ ...strict, properties: { a: empty } }, { strict: true })),
     null,
     'response_format',
@@ -678,14 +678,14 @@ const SCHEMAS: Refused[] = [
     wrongFormat("('properties', 'it\\'s')", closed),
   ],
   [
-    'a schema that is none',
+    'an invalid schema',
     request(format({ items: { $ref: '#/nowhere' } })),
     null,
     'response_format',
     wrongFormat("('items',)", "reference to component '#/nowhere' which was not found in the schema."),
   ],
   [
-    'a pattern that is none',
+    'an invalid pattern',
     request(format({ pattern: '(' })),
     null,
     'response_format',
@@ -699,7 +699,7 @@ const SCHEMAS: Refused[] = [
     missing('response_format.json_schema.schema'),
   ],
   [
-    'a strict function that is open',
+    'a strict function with additional properties',
     request({ tools: [custom, tool('f', { parameters: empty, strict: true })] }),
     'invalid_function_parameters',
     'tools[1].function.parameters',
@@ -720,7 +720,7 @@ const SCHEMAS: Refused[] = [
     wrongFunction('()', `schema must be a JSON Schema of 'type: "object"', got 'type: "array"'.`),
   ],
   [
-    'a legacy function whose schema is none',
+    'a legacy function with an invalid schema',
     request({ functions: [{ name: 'f', parameters: { properties: 7 } }] }),
     'invalid_function_parameters',
     'functions[0].parameters',

@@ -52,7 +52,7 @@ describe('a message with', () => {
       'stop',
     ],
     [
-      'a call beside an empty text',
+      'a call next to an empty text',
       { content: '', tool_calls: [called('{}')] },
       { ...silent, tool_calls: [called('{}')] },
       'tool_calls',
@@ -85,7 +85,7 @@ describe('a message with', () => {
       'stop',
     ],
     [
-      'pictures',
+      'images',
       { content: '', images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' }, index: 0 }] },
       { ...silent, images: [{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }] },
       'stop',
@@ -144,7 +144,7 @@ test.each([
     ],
     ['a', 'b'],
   ],
-  ['beyond those asked for', ['a', 'b', 'c'].map((content, index) => ({ index, message: { content } })), ['a', 'b']],
+  ['beyond the requested ones', ['a', 'b', 'c'].map((content, index) => ({ index, message: { content } })), ['a', 'b']],
   ['that are none', [null, 'x', { message: { content: 'a' } }], ['a']],
 ])('choices %s get indexes from 0', (_, choices, contents) => {
   const found = toCompletion(shape, ...choices).choices

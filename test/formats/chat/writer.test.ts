@@ -56,7 +56,7 @@ const piece = (text: string) => ({ tool_calls: [{ index: 0, function: { argument
 
 const TABLE: { name: string; chunks: string[]; frames: unknown[] }[] = [
   {
-    name: 'a role that comes again, and texts that are empty',
+    name: 'a repeated role, and empty texts',
     chunks: [
       chunk({ role: 'assistant', content: '' }),
       chunk({ role: 'assistant', content: 'a' }),
@@ -69,7 +69,7 @@ const TABLE: { name: string; chunks: string[]; frames: unknown[] }[] = [
     ],
   },
   {
-    name: 'no role at all, and nulls',
+    name: 'no role, and nulls',
     chunks: [
       chunk({ role: null, content: 'a', tool_calls: null, refusal: null }),
       chunk(null),
@@ -82,7 +82,7 @@ const TABLE: { name: string; chunks: string[]; frames: unknown[] }[] = [
     ],
   },
   {
-    name: 'a finish that comes with the last words',
+    name: 'a finish with the last text',
     chunks: [chunk({ content: 'a' }, 'length')],
     frames: [
       [0, role, null],
@@ -91,7 +91,7 @@ const TABLE: { name: string; chunks: string[]; frames: unknown[] }[] = [
     ],
   },
   {
-    name: 'a finish that comes twice',
+    name: 'a repeated finish',
     chunks: [chunk({ content: 'a' }, 'length'), chunk({}, 'stop')],
     frames: [
       [0, role, null],
@@ -109,7 +109,7 @@ const TABLE: { name: string; chunks: string[]; frames: unknown[] }[] = [
     ],
   },
   {
-    name: 'nothing at all',
+    name: 'no chunks',
     chunks: [],
     frames: [
       [0, role, null],
@@ -117,7 +117,7 @@ const TABLE: { name: string; chunks: string[]; frames: unknown[] }[] = [
     ],
   },
   {
-    name: 'a finish reason of its own invention',
+    name: 'an unknown finish reason',
     chunks: [chunk({ content: 'a' }, 'eos_token')],
     frames: [
       [0, role, null],
@@ -169,7 +169,7 @@ const TABLE: { name: string; chunks: string[]; frames: unknown[] }[] = [
     ],
   },
   {
-    name: 'an index that is none',
+    name: 'an invalid index',
     chunks: [chunk({ content: 'a' }, 'stop', null)],
     frames: [
       [0, role, null],
@@ -193,7 +193,7 @@ const MORE: typeof TABLE = [
     ],
   },
   {
-    name: 'choices that nobody asked for',
+    name: 'unrequested choices',
     chunks: [chunk({ content: 'a' }), chunk({ content: 'b' }, 'length', 8)],
     frames: [
       [0, role, null],
@@ -221,7 +221,7 @@ const MORE: typeof TABLE = [
     ],
   },
   {
-    name: 'an emoji in two halves, and a half that stays alone',
+    name: 'an emoji in two halves, and a single half',
     chunks: [chunk({ content: 'a\ud83e' }), chunk({ content: '\udd8a' }), chunk({ content: 'b\udd8a\ud83e' })],
     frames: [
       [0, role, null],
@@ -233,7 +233,7 @@ const MORE: typeof TABLE = [
     ],
   },
   {
-    name: 'words after its finish',
+    name: 'text after its finish',
     chunks: [chunk({ content: 'a' }, 'length'), chunk({ content: 'b' })],
     frames: [
       [0, role, null],
@@ -266,7 +266,7 @@ const MORE: typeof TABLE = [
     ],
   },
   {
-    name: 'reasoning in details alone, without indexes',
+    name: 'reasoning only in details, without indexes',
     chunks: [
       chunk({ reasoning_details: [{ type: 'reasoning.text', text: 'h' }] }),
       chunk({
@@ -303,7 +303,7 @@ const MORE: typeof TABLE = [
     ],
   },
   {
-    name: 'annotations and sound',
+    name: 'annotations and audio',
     chunks: [
       chunk({ audio: { id: 'x', data: 'AA==', transcript: null }, timings: {} }),
       chunk({ annotations: [{ type: 'url_citation' }] }),

@@ -26,7 +26,7 @@ function refusalOf(body: unknown): GatewayError {
 
 describe('a body is refused', () => {
   const rows: [string, unknown, string | null, RegExp?][] = [
-    ['that is none', [], null],
+    ["that isn't an object", [], null],
     ['without a model', { input: 'a' }, null, /model parameter/],
     ['without an input', { model: 'm' }, 'input'],
     ['with an empty text', { model: 'm', input: '' }, 'input', /empty/],
@@ -34,14 +34,14 @@ describe('a body is refused', () => {
     ['with an empty one among them', { model: 'm', input: ['a', ''] }, 'input[1]', /empty/],
     ['with an empty list of tokens', { model: 'm', input: [[1], []] }, 'input[1]', /empty/],
     ['with inputs of several kinds', { model: 'm', input: ['a', [1]] }, 'input[1]'],
-    ['with a token that is no whole number', { model: 'm', input: [1, 2.5] }, 'input[1]'],
+    ["with a token that isn't a whole number", { model: 'm', input: [1, 2.5] }, 'input[1]'],
     ['with a token below zero', { model: 'm', input: [[1, -2]] }, 'input[0]'],
     ['with an object', { model: 'm', input: { text: 'a' } }, 'input', /an object/],
     ['with null', { model: 'm', input: null }, 'input', /null/],
     ['with more inputs than 2048', { model: 'm', input: Array(2_049).fill('a') }, 'input', /too long/],
     ['with an unknown encoding', { model: 'm', input: 'a', encoding_format: 'hex' }, 'encoding_format'],
     ['with no dimensions', { model: 'm', input: 'a', dimensions: 0 }, 'dimensions'],
-    ['that asks for smaller numbers', { model: 'm', input: 'a', output_dtype: 'int8' }, 'output_dtype'],
+    ['that requests quantized vectors', { model: 'm', input: 'a', output_dtype: 'int8' }, 'output_dtype'],
   ]
   test.each(rows)('%s', (_, body, param, words = /./) => {
     const refusal = refusalOf(body)

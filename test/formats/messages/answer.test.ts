@@ -48,12 +48,12 @@ const words = ({ type, text, thinking, input }: Block) => [type, text ?? thinkin
 
 describe('a response', () => {
   test.each<[string, AnswerEvent[], unknown[][], string]>([
-    ['of words', [text('He'), text('llo'), finish('stop')], [['text', 'Hello']], 'end_turn'],
-    ['that was cut short', [text('He'), finish('length')], [['text', 'He']], 'max_tokens'],
-    ['that is refused', [{ kind: 'refusal', choice, text: 'No.' }, finish('stop')], [['text', 'No.']], 'refusal'],
+    ['with text', [text('He'), text('llo'), finish('stop')], [['text', 'Hello']], 'end_turn'],
+    ['that was truncated', [text('He'), finish('length')], [['text', 'He']], 'max_tokens'],
+    ['with a refusal', [{ kind: 'refusal', choice, text: 'No.' }, finish('stop')], [['text', 'No.']], 'refusal'],
     ['that was filtered', [finish('content_filter')], [], 'refusal'],
     [
-      'of a thought, words, and a call',
+      'with reasoning, text, and a call',
       [think('Hm'), think('m'), text('So:'), begin(0), argue(0, '{"a"'), argue(0, ':1}'), finish('tool_calls')],
       [
         ['thinking', 'Hmm'],
@@ -63,7 +63,7 @@ describe('a response', () => {
       'tool_use',
     ],
     [
-      'of a call whose upstream says that it just stopped',
+      "with a call and the upstream's finish reason stop",
       [begin(0), argue(0, '{}'), finish('stop')],
       [['tool_use', {}]],
       'tool_use',

@@ -28,8 +28,8 @@ const said: AnswerEvent = {
 const told = { token: 'a', logprob: -0.5, bytes: [] }
 
 test.each([
-  ['asked for', { include: ['message.output_text.logprobs'] }, [{ ...told, top_logprobs: [told] }]],
-  ['not asked for', {}, []],
+  ['requested', { include: ['message.output_text.logprobs'] }, [{ ...told, top_logprobs: [told] }]],
+  ['not requested', {}, []],
 ])('log probabilities that were %s', (_, asked, logprobs) => {
   const { output, events } = play([said], asked)
   expect(output).toMatchObject([{ content: [{ text: 'a', logprobs }] }])
@@ -89,8 +89,8 @@ describe('the name of a tool', () => {
   test.each([
     ['a function', { type: 'function', name: 'look' }, /^look$/],
     ['one of a namespace', { type: 'function', name: 'look', namespace: 'ns' }, /^ns__look$/],
-    ['a function that is called the same', { type: 'function', name: 'ns__look' }, /^ns__look_[0-9a-f]{8}$/],
-    ['a custom tool that is called like a function', { type: 'custom', name: 'look' }, /^look_[0-9a-f]{8}$/],
+    ['a function with the same name', { type: 'function', name: 'ns__look' }, /^ns__look_[0-9a-f]{8}$/],
+    ["a custom tool with a function's name", { type: 'custom', name: 'look' }, /^look_[0-9a-f]{8}$/],
     ['one with letters that others do not take', { type: 'function', name: 'a.b/c' }, /^a_b_c$/],
     ['a long one', { type: 'function', name: long, namespace: 'ns' }, /^ns__x{51}_[0-9a-f]{8}$/],
     ['the shell', { type: 'local_shell' }, /^local_shell$/],
