@@ -1,6 +1,6 @@
 /**
- * People before the dashboard of the built binary, in Chromium or Firefox. Whatever the browser complains of fails the test: an error in the
- * console, a request that failed, something that the policy of the page forbids. Without a browser the tests are skipped, with a word.
+ * Users of the built binary's dashboard, in Chromium or Firefox. Any browser error fails the test: a console error, a
+ * failed request, a violation of the page's policy. Without a browser, the tests are skipped with a message.
  */
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
@@ -14,30 +14,30 @@ export { hasNoBrowser, isFirefox } from './engine.ts'
 
 export const PASSWORD = 'a long way to the sea'
 
-/** What an upstream fails at is told there. */
+/** Errors of upstreams are logged there. */
 const PASSED_ON = /^\/admin\/api\/(playground|upstreams\/check|upstreams\/[^/]+\/models)$/
 
 export interface Visit {
   page: Page
   context: BrowserContext
-  /** Opens an address below `/admin` and waits for its title. */
+  /** Opens a URL below `/admin` and waits for its title. */
   open(path: string, title: string): Promise<void>
-  /** Ends it. Throws what the browser has complained of. */
+  /** Closes the visit. Throws the browser's errors. */
   close(): Promise<void>
 }
 
 interface VisitOptions {
-  /** The name of this machine, where its address will not do. */
+  /** A host name of this machine, if its address can't be used. */
   host?: 'localhost'
   colours?: Colors
   text?: TextSize
   /** CSS pixels; a phone has 390. */
   width?: number
-  /** The origin of another site that is visited, too; what the browser complains of there is its own affair. */
+  /** The origin of another site that is visited, too; browser errors there are ignored. */
   elsewhere?: string
-  /** Set while its server is down: connections that fail are no complaint then. */
+  /** Set while its server is down: failed connections are no error then. */
   outage?: { isDown: boolean }
-  /** What another visit's `context.storageState()` has: the session of whoever has signed in there. */
+  /** Another visit's `context.storageState()`: the session of its user. */
   state?: Awaited<ReturnType<BrowserContext['storageState']>>
 }
 
@@ -47,7 +47,7 @@ export interface Browsing {
   /** Such as `http://127.0.0.1:4000`. */
   origin: string
   visit(options?: VisitOptions): Promise<Visit>
-  /** Makes the first owner, by the code that `tollgate admin code` prints. @param title of the page that follows. */
+  /** Creates the first owner, with the code that `tollgate admin code` prints. @param title of the next page. */
   setUp(visit: Visit, name: string, title?: string): Promise<void>
   close(): Promise<void>
 }
@@ -55,7 +55,7 @@ export interface Browsing {
 /**
  * Starts a browser, and a server in an empty folder.
  *
- * @param prepare writes what is in the data folder before the server starts.
+ * @param prepare writes files to the data folder before the server starts.
  */
 export async function startBrowsing(
   args: string[] = [],
@@ -103,7 +103,7 @@ async function visit(
   context.setDefaultTimeout(10_000)
   const page = await context.newPage()
   const complaints: string[] = []
-  /** @param cause has the URL of what did it, since the page may be another one by now. */
+  /** @param cause has the URL of the request, since the page may have changed. */
   const complain = (complaint: string, cause = '') => {
     if (outage?.isDown && /net::ERR_|NS_ERROR_/.test(complaint)) return
     if (elsewhere === undefined || !`${page.url()} ${cause}`.includes(elsewhere)) complaints.push(complaint)
@@ -113,13 +113,13 @@ async function visit(
     const isRefusal =
       (/status of 4\d\d/.test(message.text()) && url.startsWith(`${origin}/admin/api/`)) ||
       (/status of 5\d\d/.test(message.text()) && url.startsWith(origin) && PASSED_ON.test(new URL(url).pathname))
-    // What the API refuses, or an upstream fails at, is told of there, too, and is what some tests are about.
+    // The browser also logs refusals by the API and errors of upstreams, which some tests expect.
     if (['error', 'warning'].includes(message.type()) && !isRefusal)
       complain(`${message.text()} (${url}:${lineNumber}:${columnNumber})`, url)
   })
   page.on('pageerror', (error) => complain(String(error), error.stack))
   page.on('requestfailed', (request) => {
-    // A page that is left ends what it was still reading.
+    // A page that is left cancels its requests.
     const reason = request.failure()?.errorText
     if (reason !== 'net::ERR_ABORTED' && reason !== 'NS_BINDING_ABORTED')
       complain(`${request.url()}: ${reason}`, toReferrer(request))
@@ -142,7 +142,7 @@ async function visit(
   }
 }
 
-/** In what isn't drawn, as a closed `<details>`, a transition never finishes. */
+/** In hidden content, such as a closed `<details>`, a transition never finishes. */
 const FADED = `Promise.race([
   Promise.allSettled(document.getAnimations().filter((one) => one instanceof CSSTransition).map((one) => one.finished)),
   new Promise((resolve) => setTimeout(resolve, 1_000)),
@@ -156,11 +156,11 @@ interface Finding {
 }
 
 /**
- * Throws what axe-core finds that keeps people from using the page as it stands: what it calls serious or critical, and what is too small to
- * be hit.
+ * Throws axe-core's findings that keep people from using the page: serious or critical ones, and targets that are too
+ * small.
  */
 export async function expectAccessible(page: Pick<Page, 'evaluate'>): Promise<void> {
-  // Half faded in, text has less contrast than it will have.
+  // During a fade, text has less contrast than at its end.
   await page.evaluate(FADED)
   await page.evaluate(AXE)
   const options = { resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } }
@@ -180,10 +180,10 @@ export async function expectFocus(page: Page, read: string, expected: unknown): 
   expect(await page.evaluate(read)).toEqual(expected)
 }
 
-/** Throws what of the page is cut, lies over something else, or is beside the screen, once it has settled. */
+/** Throws if content is cut off, overlaps other content, or is off the screen, once the page has settled. */
 export async function expectWhole(page: Page): Promise<void> {
   const look = `(${MISFITS.slice(MISFITS.indexOf('() =>'))})().concat(${SIDEWAYS} > 0 ? ['the page scrolls sideways: ' + location.pathname + location.search] : [])`
-  // A chart is drawn anew after the page has become wider.
+  // A chart is redrawn after the page has become wider.
   await page.waitForFunction(`${look}.length === 0`, null, { timeout: SETTLED_MS }).catch(() => {})
   expect(await page.evaluate<string[]>(look)).toEqual([])
 }

@@ -1,6 +1,6 @@
 /**
- * The browser that the tests drive: Chromium, or Firefox with `BROWSER=firefox`. Debian's Firefox ESR speaks WebDriver BiDi, which Playwright
- * calls the channel `moz-firefox`; Playwright 1.65 needs a newer Firefox.
+ * The browser of the tests: Chromium, or Firefox with `BROWSER=firefox`. Debian's Firefox ESR supports WebDriver BiDi,
+ * which Playwright calls the channel `moz-firefox`; Playwright 1.65 needs a newer Firefox.
  */
 import { type Browser, type BrowserContextOptions, chromium, firefox } from 'playwright-core'
 
@@ -22,10 +22,10 @@ if (hasNoBrowser)
 
 export type Colors = 'light' | 'dark'
 
-/** The browser's setting for the size of text. */
+/** The browser's setting for the text size. */
 export type TextSize = 'usual' | 'double'
 
-/** One browser for each size of text, and in Firefox for each color scheme, which all its pages share. */
+/** One browser for each text size, and in Firefox for each color scheme, which all its pages share. */
 export function createEngine() {
   const opened = new Map<string, Promise<Browser>>()
   return {
@@ -61,7 +61,7 @@ const launchFirefox = (colors: Colors, text: TextSize) =>
     ...{ executablePath, channel: 'moz-firefox' },
     firefoxUserPrefs: {
       'layout.css.prefers-color-scheme.content-override': colors === 'dark' ? 0 : 1,
-      // Clipboards are read without asking.
+      // Clipboards are read without a prompt.
       'dom.events.testing.asyncClipboard': true,
       ...(text === 'double' && { 'font.size.variable.x-western': DOUBLE_PX }),
     },

@@ -1,4 +1,4 @@
-/** A first run, and the life of a key, as a person goes through them. */
+/** A first run, and the lifecycle of a key, in a browser. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import OpenAI, { APIError } from 'openai'
 import type { Page } from 'playwright-core'
@@ -18,7 +18,7 @@ const ask = (baseURL: string, apiKey: string) =>
     messages: [{ role: 'user', content: 'Hello' }],
   })
 
-/** The code that a request is refused with. */
+/** The error code of a refused request. */
 const refusalOf = (baseURL: string, apiKey: string) =>
   ask(baseURL, apiKey).then(
     () => null,
@@ -50,7 +50,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await code.inputValue()).toBe('new-code')
   })
 
-  test('a stranger sets the dashboard up, and is shown the three steps to a first request', async () => {
+  test('a new user sets up the dashboard, and sees the three steps to a first request', async () => {
     await browsing.setUp(visit, 'ann')
     expect(page.url()).toBe(`${browsing.origin}/admin`)
     const done = page.locator('.step[data-done=true] h2')
@@ -62,7 +62,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await done.allTextContents()).toEqual(['Provider: done'])
   })
 
-  test('a key is made on one screen, shown once, and its first request arrives on that page', async () => {
+  test('a key is created on one screen, shown once, and its first request appears on that page', async () => {
     await page.getByRole('link', { name: 'New key' }).click()
     await page.getByLabel('Name').fill('dev')
     await page.getByLabel('Budget', { exact: true }).fill('20')
@@ -82,7 +82,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await page.content()).not.toContain(secret)
   })
 
-  test('the snippets that were shown work as they are', async () => {
+  test('the shown snippets work unchanged', async () => {
     await visit.open('/keys/new', 'New key')
     await page.getByLabel('Name').fill('snippets')
     await press(page, 'Create key')
@@ -98,7 +98,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await run('TypeScript', [process.execPath, '-'])).toContain('You wrote: Hello')
     expect(await run('@google/genai', [process.execPath, '-'])).toContain('You wrote: Hello')
     if (process.env.PYTHON) expect(await run('google-genai', [process.env.PYTHON, '-'])).toContain('You wrote: Hello')
-    // Anything that goes by the environment alone, and whoever stands in for Open WebUI and asks as that does for its models.
+    // Clients configured only by the environment, and a substitute for Open WebUI, which requests its models.
     const client = "import OpenAI from 'openai'; console.log((await new OpenAI().models.list()).data[0].id)"
     expect(await run('Environment', ['sh'], { after: `'${process.execPath}' -e "${client}"` })).toContain(
       'tollgate/demo',
@@ -107,7 +107,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await run('Open WebUI', ['sh'], { before: webUi })).toContain('tollgate/demo')
   })
 
-  test('a limit that is edited in its drawer holds for the next request', async () => {
+  test('a limit that is edited in its drawer applies to the next request', async () => {
     await visit.open('/keys', 'Keys')
     await page.getByRole('link', { name: 'dev' }).click()
     expect(page.url()).toContain('?key=')
@@ -125,7 +125,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await refusalOf(browsing.server.baseUrl, secret)).toBe('rate_limit_exceeded')
   })
 
-  test('a form that was opened before somebody else changed the key keeps what was typed, and asks', async () => {
+  test('a form that was opened before another user changed the key keeps typed values, and shows the conflict', async () => {
     const drawer = page.getByRole('dialog', { name: 'dev' })
     await press(page, 'Edit')
     await page.getByLabel('Tokens per minute').fill('900')
@@ -164,7 +164,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     expect(await refusalOf(browsing.server.baseUrl, secret)).toBe('rate_limit_exceeded')
   })
 
-  test('a revoked key is refused; whoever revokes it has typed its name, and Escape lets it be', async () => {
+  test('a revoked key is refused; revoking requires its name, and Escape cancels', async () => {
     await press(page, 'Revoke')
     const confirm = page.getByRole('button', { name: 'Revoke key' })
     expect(await confirm.isDisabled()).toBe(true)
@@ -185,7 +185,7 @@ describe.skipIf(hasNoBrowser)('in a browser', () => {
     await page.getByRole('link', { name: 'dev' }).waitFor()
   })
 
-  test('a team has its keys made one after the other, and a link lists them', async () => {
+  test('keys of a team are created one after the other, and a link lists them', async () => {
     await browsing.place.run('teams', 'create', '--name', 'research')
     await visit.open('/teams', 'Teams')
     await page.getByRole('link', { name: 'research' }).click()

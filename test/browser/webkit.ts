@@ -1,6 +1,6 @@
 /**
- * WebKit, the engine of Safari, as WebKitGTK's MiniBrowser behind its WebDriver (W3C, https://www.w3.org/TR/webdriver2/): Playwright drives
- * only its own builds of WebKit.
+ * WebKit, the engine of Safari, as WebKitGTK's MiniBrowser behind its WebDriver (W3C,
+ * https://www.w3.org/TR/webdriver2/): Playwright only supports its own builds of WebKit.
  */
 import { existsSync } from 'node:fs'
 
@@ -19,9 +19,9 @@ const FOUND_MS = 30_000
 export interface WebKit {
   open(url: string): Promise<void>
   setWidth(width: number): Promise<void>
-  /** Runs statements, or returns the value of an expression or of what it promises. */
+  /** Runs statements, or returns the value of an expression or of its promise. */
   evaluate<T>(script: string): Promise<T>
-  /** Waits until the XPath has an element that can be seen, and clicks it. */
+  /** Waits until an element of the XPath is visible, and clicks it. */
   click(xpath: string): Promise<void>
   see(xpath: string): Promise<void>
   /** Replaces the text of the field with this label. */
@@ -30,7 +30,7 @@ export interface WebKit {
   close(): Promise<void>
 }
 
-/** Any free port: the driver has no way to tell the one it was given. */
+/** Any free port: the driver can't report the port it was given. */
 function findPort(): number {
   const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
   server.stop(true)
@@ -107,7 +107,7 @@ export async function startWebKit(): Promise<WebKit> {
     })
   const evaluate = <T>(script: string) =>
     command<T>('POST', `${session}/execute/async`, {
-      // Not by `eval`, which the pages' policy forbids.
+      // Without `eval`, which the pages' policy forbids.
       script: `const done = arguments[0]; (async () => { ${isExpression(script) ? `return (${script}\n)` : script}\n })().then(done, (error) => done(String(error)))`,
       args: [],
     })
@@ -118,7 +118,7 @@ export async function startWebKit(): Promise<WebKit> {
     },
     async setWidth(width) {
       await command('POST', `${session}/window/rect`, { x: 0, y: 0, width, height: 1_000 })
-      // It is laid out anew some frames later.
+      // The layout changes some frames later.
       await evaluate(`new Promise((resolve) => setTimeout(() => requestAnimationFrame(resolve), ${LAID_OUT_MS}))`)
     },
     evaluate,

@@ -210,7 +210,7 @@ describe('alerts', () => {
     expect(sent({ reasons }).map(([id]) => id)).toEqual(['server:overload', 'server:configuration'])
   })
 
-  test('whose state could not be read are unknown, and findings only for their own administrators are not sent', () => {
+  test('whose state could not be read are unknown; pending settings and undelivered alerts are not sent', () => {
     expect([...toAlerts({ ...WELL, spenders: null, unpriced: null }).unknown]).toEqual(['budget', 'unpriced'])
     const upstreams = [upstream('a', { state: 'unknown' }), upstream('unused', { state: 'unknown', targets: [] })]
     expect([...toAlerts({ ...WELL, upstreams }).unknown]).toEqual(['upstream:upstream:a', 'credential:upstream:a'])

@@ -1,4 +1,7 @@
-/** What the built executable answers to whoever is not let in: no page of another site, no file, no other name, no false address. */
+/**
+ * Responses of the built executable without credentials: no page for another site, no file, no other host, no false
+ * client address.
+ */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createWorkplace } from '../support/binary.ts'
@@ -15,7 +18,7 @@ beforeAll(async () => {
 type Lines = RawRequest['headers']
 const ask = (path: string, headers: Lines = []) => askRaw(origin, path, { headers })
 
-/** A wrong password, which tells how whoever sends it is counted. */
+/** A wrong password; the response shows which address it counts for. */
 const guess = async (headers: NonNullable<Lines>, at = origin, page = at) => {
   const body = JSON.stringify({ name: 'nobody', password: 'not the right one' })
   const all = [['origin', page] as const, ['content-type', 'application/json'] as const, ...headers]
@@ -23,7 +26,7 @@ const guess = async (headers: NonNullable<Lines>, at = origin, page = at) => {
   return status
 }
 
-test('every page and every answer says that nobody frames it, guesses what it is or reads it elsewhere', async () => {
+test('every page and every response forbids framing, sniffing, and reads by other sites', async () => {
   const paths = [
     ...['/admin', '/admin/', '/admin/keys', '/admin/api', '/admin/assets/', '/admin/assets/nothing.js'],
     ...['/admin/api/', '/admin/api/session', '/admin/api/keys', '/admin/api/nothing', '/admin/api/%zz'],
@@ -36,14 +39,14 @@ test('every page and every answer says that nobody frames it, guesses what it is
         headers.get(name),
       )
       expect([path, more, said]).toEqual([path, more, ['nosniff', 'DENY', null]])
-      // Nothing that is somebody's is kept by a browser or a proxy.
+      // No private data are cached by a browser or a proxy.
       expect(headers.get('cache-control')).toMatch(/^no-(store|cache)$/)
       if (path.startsWith('/admin/api/'))
         expect(headers.get('content-security-policy')).toStartWith("default-src 'none'")
     }
 })
 
-describe('a name that was resolved to this machine by somebody else', () => {
+describe('a host name that an attacker has resolved to this machine', () => {
   test.each<[string, Lines]>([
     ['is no host', [['host', 'rebound.example.com']]],
     ['is none with a port', [['host', 'rebound.example.com:4000']]],
@@ -79,14 +82,14 @@ describe('a name that was resolved to this machine by somebody else', () => {
     expect(body.toString()).not.toContain('is_set_up')
   })
 
-  test('is none as a whole URL in place of the path', async () => {
+  test('is refused as an absolute URL in place of the path', async () => {
     const { status, body } = await ask('http://127.0.0.1/admin/api/session', [['host', 'rebound.example.com']])
     expect(status).toBeGreaterThanOrEqual(400)
     expect(body.toString()).not.toContain('is_set_up')
   })
 })
 
-describe('no file is reached', () => {
+describe('no file can be read', () => {
   const UP = ['..', '%2e%2e', '%2E.', '..%00', '%252e%252e', '..;', '%c0%ae%c0%ae', '%uff0e%uff0e']
   const SLASHES = ['/', '%2f', '%5c', '\\', '//', '%252f']
   const roots = [
@@ -105,7 +108,7 @@ describe('no file is reached', () => {
           const { status, body } = await ask(path)
           const text = body.toString('latin1')
           expect([path, /root:|"dependencies"|SQLite format|^[\da-f]{64}/.test(text)]).toEqual([path, false])
-          // What was taken for the address of a page is one page, whatever it says.
+          // Any unknown path below the dashboard's is the same page.
           expect([path, status >= 400 || text.includes('<div id="app">')]).toEqual([path, true])
         }
   })
@@ -116,8 +119,8 @@ describe('no file is reached', () => {
   )
 })
 
-describe('where somebody is', () => {
-  test('is not what they say, unless a proxy that is trusted says it', async () => {
+describe("a client's address", () => {
+  test('is not the one it claims, unless a trusted proxy sends it', async () => {
     const statuses: number[] = []
     for (let i = 0; i < 6; i++) statuses.push(await guess([['x-forwarded-for', `198.51.100.${i}`]]))
     expect(statuses).toEqual([401, 401, 401, 401, 401, 429])
@@ -125,10 +128,10 @@ describe('where somebody is', () => {
     expect(stdout).toMatch(/proxy.*127\.0\.0\.1 sends X-Forwarded-For, which is ignored/)
   })
 
-  test('is known behind the proxies of the docs, where one visitor cannot close sign-in to another', async () => {
+  test("is known behind the documented proxies, so no visitor can block another's sign-in", async () => {
     const read = (page: string) => Bun.file(join(import.meta.dir, '../../docs', page)).text()
     const flags = /^tollgate serve (--public-url .+)$/m.exec(await read('dashboard.md'))?.[1]?.split(' ') ?? []
-    // Without it, nginx sends the address of the server as the host.
+    // Without it, nginx sends the server's address as the host.
     expect(/```nginx\n(.*?)```/s.exec(await read('https.md'))?.[1]).toContain('proxy_set_header Host $host;')
     const behind = createWorkplace()
     try {
@@ -151,7 +154,7 @@ describe('where somebody is', () => {
     }
   })
 
-  test('is what the nearest trusted proxy was called from, whatever else stands before that', async () => {
+  test('is the one that the nearest trusted proxy reports, whatever precedes it', async () => {
     const behind = createWorkplace()
     try {
       const server = await behind.serve(['--trusted-proxy', '127.0.0.1'])

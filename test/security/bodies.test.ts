@@ -1,4 +1,4 @@
-/** What is sent to the admin API: how much of it is read, of whom, and what is said of what does not fit. */
+/** Bodies of the admin API: how much is read, by role, and errors about invalid ones. */
 
 import { describe, expect, test } from 'bun:test'
 import { createTeam } from '../../src/keys/service.ts'
@@ -9,7 +9,7 @@ const fixture = forEachTest(createFixture)
 
 const KIB = 1024
 
-test('bodies that are no JSON, too long or of unknown length are refused, as whatever they come', async () => {
+test('bodies that are not JSON, too long, or of unknown length are refused, whatever their encoding', async () => {
   const browser = await fixture.signIn('owner')
   const refused = [
     [{ 'content-length': String(9 * KIB ** 2) }, 413],
@@ -24,13 +24,13 @@ test('bodies that are no JSON, too long or of unknown length are refused, as wha
   }
 })
 
-describe('how long a body may be', () => {
+describe('the maximum length of a body', () => {
   const isTooLong = async (browser: Browser, path: string, kib: number) => {
     const headers = { 'content-length': String(kib * KIB) }
     return (await browser.ask('POST', path, { body: {}, headers })).body.error.kind === 'body_too_long'
   }
 
-  test('depends on who sends it, and on whether it is a catalogue', async () => {
+  test('depends on the role, and on whether it is a catalog', async () => {
     const team = await createTeam(fixture.store, { name: 'research' }, { actor: 'test', nowMs: fixture.clock.ms })
     const limits = [
       ...([
@@ -51,7 +51,7 @@ describe('how long a body may be', () => {
   })
 })
 
-test('what has many levels or values is refused before it is looked at, by whomever it is sent', async () => {
+test('bodies with too many levels or values are refused before validation, from any user', async () => {
   const editor = await fixture.signIn('editor')
   let deep: unknown = 1
   for (let level = 0; level < 32; level++) deep = [deep]
@@ -75,7 +75,7 @@ test('what has many levels or values is refused before it is looked at, by whome
   }
 })
 
-test('a refusal says nothing of what was sent but the name of a field', async () => {
+test("an error quotes nothing from the body except a field's name", async () => {
   const [owner, nobody] = [await fixture.signIn('owner'), fixture.createBrowser()]
   const secret = 'tell-me-not'
   const sent = [

@@ -1,4 +1,4 @@
-/** Requests that do not come from a page of ours, with the session of somebody who may do everything; and what scripts may. */
+/** Requests that don't come from a dashboard page, with an owner's session; and the limits of scripts. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { createToken, revokeToken } from '../../src/identity/principal.ts'
 import { type Browser, createFixture } from '../admin/fixture.ts'
@@ -16,10 +16,10 @@ const eachRoute = () =>
     ...{ method, least },
     path: path.replace('/admin/api', '').replaceAll(/:\w+/g, '0'),
   }))
-/** Everything but the audit row of a session's beginning. */
+/** Everything except the audit row of a session's start. */
 const changes = async () => (await fixture.store.readAudit()).filter(({ action }) => action !== 'sessions.begin')
 
-describe('nothing is changed, and nothing is told', () => {
+describe('nothing is changed, and nothing is revealed', () => {
   const ELSEWHERE: [what: string, headers: Record<string, string>, kind: string][] = [
     ['a page of another site', { origin: 'https://evil.example.com' }, 'origin_not_allowed'],
     ['a page that has no origin', { origin: 'null' }, 'origin_not_allowed'],
@@ -38,7 +38,7 @@ describe('nothing is changed, and nothing is told', () => {
       'host_not_allowed',
     ],
   ]
-  test.each(ELSEWHERE)('by any route, asked by %s', async (_, { origin, ...headers }, kind) => {
+  test.each(ELSEWHERE)('by any route, requested by %s', async (_, { origin, ...headers }, kind) => {
     const before = await changes()
     const cookie = owner.cookie
     for (const { method, path } of eachRoute()) {
@@ -53,7 +53,7 @@ describe('nothing is changed, and nothing is told', () => {
     expect(await changes()).toEqual(before)
   })
 
-  test('by any route that changes something, where nobody says which page asks', async () => {
+  test('by any route that changes something, if the request has no origin', async () => {
     for (const { method, path } of eachRoute().filter((route) => route.method !== 'GET')) {
       const headers = { host: '127.0.0.1:4000', cookie: owner.cookie }
       const answer = await fixture.admin.handle(
@@ -82,7 +82,7 @@ describe('a token', () => {
     }
   })
 
-  test('is good until it is revoked or has expired, in its header alone, whatever else comes with it', async () => {
+  test('is valid until it is revoked or has expired, only in its header, whatever else is sent with it', async () => {
     const { token, secret } = await createToken(fixture.identity, { name: 'script', scope: 'read' }, by())
     const expiresMs = fixture.clock.ms + 60_000
     const short = await createToken(fixture.identity, { name: 'short', scope: 'read', expiresMs }, by())
@@ -92,7 +92,7 @@ describe('a token', () => {
     expect(await statusFor({ cookie: `tollgate-4000=${secret}` })).toBe(401)
     expect(await statusFor({}, `/keys?token=${secret}&access_token=${secret}`)).toBe(401)
     expect(await statusFor({ authorization: `Bearer ${secret.slice(0, -1)}` })).toBe(401)
-    // One that is wrong is not made good by a session.
+    // A session doesn't make an invalid one valid.
     expect(await statusFor({ authorization: `Bearer ${secret}x`, cookie: owner.cookie })).toBe(401)
     await revokeToken(fixture.identity, token.id, by())
     expect(await statusFor({ authorization: `Bearer ${secret}` })).toBe(401)

@@ -1,4 +1,4 @@
-/** Whoever guesses: how many guesses each door takes, what a guess tells and costs, and whom it keeps out. */
+/** Guessing attacks: how many guesses are allowed, what a guess reveals and costs, and whom it blocks. */
 import { describe, expect, spyOn, test } from 'bun:test'
 import { inviteAdmin, resetAdmin } from '../../src/identity/admins.ts'
 import { hashPassword } from '../../src/identity/passwords.ts'
@@ -18,7 +18,7 @@ const kindsOf = (answers: readonly { body: { error?: { kind: string } } }[]) =>
     [...Map.groupBy(answers, ({ body }) => body.error?.kind ?? 'open')].map(([kind, all]) => [kind, all.length]),
   )
 
-/** The hashes that were asked for, really made all the same. */
+/** The requested hashes, which are computed as usual. */
 async function countingHashes(work: () => Promise<unknown>): Promise<{ made: number; compared: string[] }> {
   const made = spyOn(Bun.password, 'hash')
   const compared = spyOn(Bun.password, 'verify')
@@ -31,7 +31,7 @@ async function countingHashes(work: () => Promise<unknown>): Promise<{ made: num
   }
 }
 
-describe('of twenty guesses at once, a door takes no more than one after the other', () => {
+describe('of twenty concurrent guesses, no more are checked than sequentially', () => {
   const guess = (browser: Browser, path: string, body: object) =>
     Promise.all(Array.from({ length: 20 }, () => browser.ask('POST', path, { body })))
 
@@ -41,7 +41,7 @@ describe('of twenty guesses at once, a door takes no more than one after the oth
     expect(kindsOf(answers)).toEqual({ sign_in_failed: 5, too_many_attempts: 15 })
   })
 
-  test('a password, of which the log has each failure, and the audit log that the account was closed', async () => {
+  test('of a password; the log has each failure, and the audit log the blocked account', async () => {
     await fixture.signIn('owner')
     const browser = fixture.createBrowser()
     const wrong = { ...at('198.51.100.9'), body: { ...owner, password: 'my typed secret' } }
@@ -60,13 +60,13 @@ describe('of twenty guesses at once, a door takes no more than one after the oth
     expect([row.actor, row.detail, more]).toEqual(['server', { name: 'owner', address: '198.51.100.9' }, []])
   })
 
-  test('the old password of whoever has left a page open', async () => {
+  test('of the old password in a page that its user has left open', async () => {
     const browser = await fixture.signIn('owner')
     const answers = await guess(browser, '/password', { old: 'not the right one', password: NEW })
     expect(kindsOf(answers)).toEqual({ sign_in_failed: 5, too_many_attempts: 15 })
   })
 
-  test.each(['/code', '/setup'])('a code at %s, of which an address may try twenty', async (path) => {
+  test.each(['/code', '/setup'])('of a code at %s, which an address may try twenty times', async (path) => {
     await inviteAdmin(fixture.identity, { name: 'ann', role: 'owner' }, by())
     await fixture.setupCode.make(fixture.clock.ms)
     const body = { name: 'ann', password: PASSWORD, code: 'guessed' }
@@ -78,7 +78,7 @@ describe('of twenty guesses at once, a door takes no more than one after the oth
 })
 
 describe('a guess', () => {
-  test('at a password takes the same work and tells the same, whoever it is of', async () => {
+  test('of a password takes the same work and gets the same response for any user', async () => {
     await fixture.signIn('owner')
     await fixture.signIn('viewer', 'disabled')
     await inviteAdmin(fixture.identity, { name: 'invited', role: 'viewer' }, by())
@@ -98,7 +98,7 @@ describe('a guess', () => {
         })
         seen.add(JSON.stringify([status, body]))
       })
-      // Which algorithm, and at what cost.
+      // Parameters and cost of the algorithm.
       expect([name, made, compared.map((hash) => hash.split('$').slice(0, 4).join('$'))]).toEqual([
         ...[name, 0, ['$argon2id$v=19$m=19456,t=2,p=1']],
       ])
@@ -106,7 +106,7 @@ describe('a guess', () => {
     expect(seen.size).toBe(1)
   })
 
-  test('at a code costs no hash', async () => {
+  test('of a code costs no hash', async () => {
     await inviteAdmin(fixture.identity, { name: 'ann', role: 'owner' }, by())
     await fixture.setupCode.make(fixture.clock.ms)
     for (const name of ['ann', 'nobody'])
@@ -118,8 +118,8 @@ describe('a guess', () => {
   })
 })
 
-describe('nobody keeps the rightful one out by guessing from elsewhere', () => {
-  test('not from the code by which the first owner is made', async () => {
+describe("guesses from elsewhere don't block the owner", () => {
+  test('for the code that creates the first owner', async () => {
     const code = await fixture.setupCode.make(fixture.clock.ms)
     const stranger = fixture.createBrowser()
     for (let i = 0; i < 100; i++)
@@ -127,7 +127,7 @@ describe('nobody keeps the rightful one out by guessing from elsewhere', () => {
     expect((await fixture.createBrowser().ask('POST', '/setup', { body: { ...owner, code } })).status).toBe(200)
   })
 
-  test('not from a code of their own, nor by names that look like other doors', async () => {
+  test('for their own code, or with names that look like other kinds of proof', async () => {
     await fixture.signIn('owner')
     const { code } = await resetAdmin(fixture.identity, 'owner', by())
     const stranger = fixture.createBrowser()
@@ -140,7 +140,7 @@ describe('nobody keeps the rightful one out by guessing from elsewhere', () => {
     expect((await fixture.createBrowser().ask('POST', '/code', { body })).status).toBe(200)
   })
 
-  test('not where they have come in from before; where they never were, fifty in all close it for a quarter of an hour', async () => {
+  test('at an address where they have signed in before; elsewhere, fifty in total block the account for a quarter of an hour', async () => {
     await fixture.signIn('owner')
     const stranger = fixture.createBrowser()
     for (let i = 0; i < 50; i++)
@@ -153,7 +153,7 @@ describe('nobody keeps the rightful one out by guessing from elsewhere', () => {
   })
 })
 
-test('a password that is taken away while it is being checked lets nobody in', async () => {
+test('a password that is removed while it is checked signs no one in', async () => {
   await fixture.signIn('owner')
   const verify = Bun.password.verify
   const checking = spyOn(Bun.password, 'verify').mockImplementation(async (...given) => {

@@ -1,6 +1,6 @@
 /**
- * What is secret, on the built executable in use: told where it is made, to whom it is for, and nowhere else. Every route that reads is
- * asked as an owner, and so are the log, what commands list, and the files.
+ * Secrets of the built executable in use: shown once, to their owner, and nowhere else. The test calls every read route
+ * as an owner, and checks the log, the commands' output, and the files.
  */
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
@@ -14,7 +14,7 @@ const work = forEachTest(createWorkplace)
 const PASSWORD = 'a long way to the sea'
 const OIDC = ['--oidc-issuer', 'https://login.invalid', '--oidc-client-id', 'tollgate', '--oidc-role', 'admins=owner']
 
-/** Somebody with a browser, who keeps cookies. */
+/** A user with a browser that keeps cookies. */
 function createBrowser(origin: string) {
   let cookie = ''
   return {
@@ -41,7 +41,7 @@ const filesBelow = (folder: string) =>
     .map((name) => join(folder, name))
     .filter((path) => statSync(path).isFile())
 
-test('no secret is in any answer after that of its making, in the log, in what commands list or in a file', async () => {
+test('after its creation, no secret is in any response, in the log, in the output of commands, or in a file', async () => {
   const ours = readFileSync(join(import.meta.dir, '../../catalog.yaml'), 'utf8')
   const env = `  env: { dialect: openai, base_url: https://api.example.com/v1, api_key: "\${ENV_CREDENTIAL}" }`
   const ofFile = 'credential-of-a-file-0123456789'
@@ -66,7 +66,7 @@ test('no secret is in any answer after that of its making, in the log, in what c
     'typed in credential': 'typed-in-credential-0123456789',
     'another one typed in': 'typed-in-beside-it-0123456789',
   }
-  /** Does it as the owner, and notes what may never be told again. */
+  /** Creates it as the owner, and notes the values that must not appear again. */
   const owner = createBrowser(origin)
   const make = async (what: string, field: string, path: string, body: object) => {
     const answer = await owner.ask('POST', path, body)
@@ -118,7 +118,7 @@ test('no secret is in any answer after that of its making, in the log, in what c
     headers: { authorization: `Bearer ${secrets['rotated key']}`, 'content-type': 'application/json' },
     body: JSON.stringify(HELLO),
   })
-  // What goes wrong says nothing of it, either.
+  // Errors don't contain them, either.
   await createBrowser(origin).ask('POST', '/session', { name: 'ann', password: `${PASSWORD}!` })
   await owner.ask('POST', '/keys', { name: secrets.token, wrong: secrets.token })
   await owner.ask('POST', '/upstreams/mine/test')
@@ -170,10 +170,11 @@ test('no secret is in any answer after that of its making, in the log, in what c
       .replace(/\{\w+\}/, () => String(ids[described.replace('/admin/api', '')]))
     const browser = path.startsWith('/own') ? member : owner
     const { status, text } = await browser.ask('GET', path)
-    // Of a sign-in that was never begun, of somebody else's request, and of an upstream's refusal, there is nothing to read.
+    // These routes have nothing to read: a sign-in that was never begun, another user's request, and an upstream's
+    // refusal.
     const isRefused = ['/oidc', '/own/requests/', '/upstreams/mine/models'].some((one) => path.startsWith(one))
     expect([path, status < 300 || isRefused]).toEqual([path, true])
-    // A backup is the database as it is.
+    // A backup is the database itself.
     expectNone(path, text, described.endsWith('/backups/{name}') ? plain : all)
   }
 

@@ -1,4 +1,4 @@
-/** Sessions: what their cookie is good for, that nobody is given one that they know, and that each ends when it should. */
+/** Sessions: the protection of their cookie, that no one can choose another's, and that each ends when it must. */
 import { describe, expect, test } from 'bun:test'
 import { editAdmin, inviteAdmin, resetAdmin } from '../../src/identity/admins.ts'
 import { type Browser, createFixture, PASSWORD, PUBLIC_URL } from '../admin/fixture.ts'
@@ -25,14 +25,14 @@ describe('the cookie', () => {
     expect(headers.getSetCookie()).toEqual([expect.stringMatching(form)])
   })
 
-  test('of one server signs nobody out of another on the same machine', async () => {
+  test('of one server signs no one out of another on the same machine', async () => {
     const other = createFixture()
     try {
       await fixture.signIn('owner')
       await other.signIn('owner')
       const here = await signIn(fixture.createBrowser('http://127.0.0.1:4000'))
       const there = await signIn(other.createBrowser('http://127.0.0.1:4001'))
-      // What a browser has then: one cookie for each name.
+      // The browser's cookies then: one for each name.
       const kept = new Map(
         [here, there].map(({ headers }) => String(headers.get('set-cookie')).split(';')[0]?.split('=')) as [
           string,
@@ -50,7 +50,7 @@ describe('the cookie', () => {
     }
   })
 
-  test('is not taken by another name, twice over, or in the address', async () => {
+  test('is not accepted with another name, twice, or in the URL', async () => {
     const browser = await fixture.signIn('owner')
     const secret = browser.cookie.split('=')[1]
     for (const cookie of [`tollgate=${secret}`, `__Host-tollgate=${secret}`, `x-tollgate-4000=${secret}`])
@@ -61,7 +61,7 @@ describe('the cookie', () => {
   })
 })
 
-describe('who signs in', () => {
+describe('a user who signs in', () => {
   test.each(['of their own choice', 'of somebody who is signed in'])(
     'with a cookie %s is given another',
     async (what) => {
@@ -75,7 +75,7 @@ describe('who signs in', () => {
       })
       expect(headers.get('set-cookie')).not.toContain(chosen.split('=')[1])
       expect(await isIn(browser)).toBe(true)
-      // The session that came with it, whoever's that was, is over.
+      // The session in the request's cookie has ended, whoever's it was.
       expect(await isIn(browser, chosen)).toBe(false)
     },
   )
@@ -121,7 +121,7 @@ describe('a session ends at once', () => {
       },
     ],
   ]
-  test.each(endings)('when whoever it is of %s', async (_, end) => {
+  test.each(endings)('if its user %s', async (_, end) => {
     const browser = await fixture.signIn('editor', 'eve')
     const { cookie } = browser
     await end(browser)
@@ -130,18 +130,18 @@ describe('a session ends at once', () => {
     expect(change.status).toBe(401)
   })
 
-  test.each(endings)('and so does what it follows live, when whoever it is of %s', async (_, end) => {
+  test.each(endings)('and so does its live stream, if its user %s', async (_, end) => {
     const browser = await fixture.signIn('editor', 'eve')
     const headers = { host: '127.0.0.1:4000', cookie: browser.cookie }
     const url = 'http://127.0.0.1:4000/admin/api/requests/live'
     const live = await fixture.admin.handle(new Request(url, { headers }))
     expect(live.status).toBe(200)
     await end(browser)
-    // It ends by itself, with the server still there.
+    // The stream ends although the server keeps running.
     expect(await live.text()).not.toContain('data:')
   })
 
-  test('a role that has become smaller holds for the next request', async () => {
+  test('a smaller role is effective for the next request', async () => {
     await fixture.signIn('owner')
     const browser = await fixture.signIn('editor', 'eve')
     expect((await browser.ask('POST', '/keys', { body: { name: 'early' } })).status).toBe(200)
