@@ -8,7 +8,7 @@ export const parse = (text: string, environment = {}) => parseCatalog(text, { na
 /** The problem lines of a catalog that must be refused. */
 export async function problemsOf(text: string): Promise<string[]> {
   const error = await parse(text).catch((cause: unknown) => cause)
-  if (!(error instanceof ServiceError)) throw new Error('The catalogue was accepted.')
+  if (!(error instanceof ServiceError)) throw new Error('The catalog was accepted.')
   expect(error.failure.kind).toBe('catalog_invalid')
   return error.message.split('\n').slice(1)
 }
