@@ -34,7 +34,7 @@ export interface Bill {
 }
 
 /**
- * A call that failed before the first token costs nothing; an interrupted one what it used so far. Counting missing
+ * A call that failed before the first token costs nothing. An interrupted call costs its usage so far. Counting missing
  * figures makes it asynchronous.
  * @param requestStatus applies to a call that never ended.
  */
@@ -107,14 +107,14 @@ function withSearch({ target, body, meter, lane }: BilledCall, usage: Usage): Us
 }
 
 /**
- * Adds output that nobody saw (of a whole response, or hidden reasoning): as much as an upstream writes in that time,
+ * Adds unseen output (of a whole response, or hidden reasoning): as much as an upstream writes in that time,
  * up to its cap.
  */
 function withUnseen({ target, body, meter, hold }: BilledCall, known: Usage): Usage {
   const thinks = target.features.includes('reasoning') && !meter.hasReasoned
   if (body.stream && !thinks && !meter.isTooLong) return known
   const perSecond = target.upstream.options.max_tokens_per_second * (body.n ?? 1)
-  // Under a budget the hold grew with time: never charge more than was held.
+  // Under a budget the hold grew with time, so never charge more than the hold.
   const held = hold?.isBudgeted ? hold.tokens : toMostOutput(body, target.maxOutputLength)
   const most = Math.min(held, Math.ceil((meter.elapsedMs / 1_000) * perSecond))
   const unseen = Math.max(0, most - known.completion)

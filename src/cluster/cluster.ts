@@ -196,7 +196,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     clockMs = Math.round(answer.serverMs - (sentMs + now()) / 2)
     if (answer.wish !== 'drain' || state === 'draining') return
     state = 'draining'
-    log.info('server_stopping', 'stopping, as the cluster was asked to drain this node')
+    log.info('server_stopping', 'stopping: this node is being drained')
     drainServer()
   }
   const beats = async () => {

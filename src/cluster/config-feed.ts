@@ -124,12 +124,12 @@ export function createConfigFeed(options: ConfigFeedOptions): ConfigFeed {
       await Bun.sleep(AGAIN_MS / 4)
       try {
         await options.revoke(lost)
-        log.warn('config_replaced', 'revoked again what was revoked before the changes were lost', counts)
+        log.warn('config_replaced', 'repeated revocations that the cluster had lost', counts)
         return
       } catch (error) {
         const ids = { key_ids: lost.keys.join(' '), token_ids: lost.tokens.join(' ') }
         if (tries === MIN_TRIES)
-          log.error('config_change_lost', 'could not revoke again what was revoked before the changes were lost', {
+          log.error('config_change_lost', 'could not repeat revocations that the cluster had lost; will retry', {
             ...{ ...counts, ...ids, error: messageOf(error) },
           })
       }

@@ -58,7 +58,7 @@ export function shipLedger(
         })
     } catch (error) {
       nextMs = RETRY_MS
-      log.warn('retention_failed', 'could not look after the ledger in PostgreSQL; will retry', {
+      log.warn('retention_failed', 'could not maintain the ledger in PostgreSQL; will retry', {
         error: String(error),
       })
     }

@@ -226,7 +226,9 @@ export function createShipper({ outbox, shared, keepMs, monotonicMs, log }: Ship
     isUnreachable = error instanceof PostgresRefusal && (error.kind === 'unreachable' || error.kind === 'timeout')
     if (!isBehindLogged && lagMs() >= BEHIND_MS) {
       isBehindLogged = true
-      log.warn('ledger_unshipped', 'PostgreSQL does not get the rows of this node; they wait here', { error: trouble })
+      log.warn('ledger_unshipped', 'PostgreSQL does not get the rows of this node; rows are pending', {
+        error: trouble,
+      })
     }
     return RETRY_MS
   }

@@ -99,7 +99,7 @@ export interface WaitingSegment {
 /**
  * Unapplied records in the journal, or in `spool/` of older versions.
  *
- * @param living their segments are skipped: the server applies them itself.
+ * @param living running instances, whose segments are skipped: the server applies them.
  */
 export function readWaiting(audit: LedgerAudit, dataFolder: string, living: readonly string[]): WaitingSegment[] {
   return listFiles(dataFolder, SEGMENT).flatMap((file) => {

@@ -35,7 +35,7 @@ const NEWLINE = 10
 /** Builds lines as bytes, since one large text would be encoded twice. */
 export class Lines {
   #memory = Buffer.allocUnsafeSlow(FIRST_BYTES)
-  /** In bytes. May be set back to the start of a line, which removes it and all that follow. */
+  /** In bytes. Setting it back to the start of a line removes this line and all later ones. */
   length = 0
 
   /** Valid until the next line is added. */

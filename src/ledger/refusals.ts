@@ -72,7 +72,7 @@ export function createRefusals({ writer, onCommit, log, intervalMs = INTERVAL_MS
     } catch (error) {
       for (const count of waiting) add(count)
       if (!isRefused)
-        log.warn('refusals_behind', 'database not accepting counts of refused requests; will retry', {
+        log.warn('refusals_behind', 'database not accepting counts of rejected requests; will retry', {
           error: String(error),
         })
       isRefused = true
@@ -109,7 +109,7 @@ export function createRefusals({ writer, onCommit, log, intervalMs = INTERVAL_MS
       }
       if (counts.size === 0) return
       const refused = [...counts.values()].reduce((all, count) => all + count.refused, 0)
-      log.warn('refusals_behind', 'database not accepting counts of refused requests at shutdown; they are lost', {
+      log.warn('refusals_behind', 'database not accepting counts of rejected requests at shutdown; they are lost', {
         refused,
       })
     },

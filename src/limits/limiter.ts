@@ -270,7 +270,7 @@ export const toWorst = ({ nanoUsd }: Ask): Cost => ({
   reservedNanoUsd: 0,
 })
 
-/** The other server knows what has been spent since it took over. Undefined if it can't be reached. */
+/** Asks the other server, which knows the spend since it took over. Undefined if it can't be reached. */
 export async function raiseThere(
   successor: AskSuccessor,
   request: Pick<HeldRaise, 'id' | 'keyId' | 'teamId'>,

@@ -101,8 +101,8 @@ const UNCOUNTED_MS = 1_000
 const LAST_WORDS_MS = 1_000
 
 /**
- * Waits for running requests and their last bytes; interrupts those that exceed the time, which takes at most six more
- * seconds. Resolves true if none was interrupted.
+ * Waits for running requests and their last bytes. Interrupts requests that exceed the time, which takes at most six
+ * more seconds. Resolves true if none was interrupted.
  * @param closeThreads called when token counting and schema validation must end.
  */
 export async function drain(

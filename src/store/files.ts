@@ -64,7 +64,7 @@ export function findLack({ pages, freePages, pageBytes }: Space, folder: string,
   return `not enough disk space: ${takes} needed, ${has} free, ${lacks} missing`
 }
 
-/** Named after the process; SQLite adds files of its own. */
+/** Named after the process. SQLite adds other files. */
 const PART = /\.(\d+)\.part(?:-\w+)?$/
 
 /**

@@ -18,7 +18,7 @@ export interface Preset {
   /** `with_prices`: includes USD per token; `not_deployed`: models that can be deployed under other names. */
   model_list?: 'with_prices' | 'not_deployed'
   settings: Omit<UpstreamSettings, 'preset'>
-  /** Public pages, when each was read (`2026-11-23`), and what it documents. */
+  /** Public pages, with the date of reading (`2026-11-23`) and the documented settings. */
   sources: Record<string, { read: string; says: string[] }>
   /** Settings that no page documents, but every server of the format accepts. */
   cautious?: string[]

@@ -141,7 +141,7 @@ const toParameters = (iv: Uint8Array<ArrayBuffer>, place: SealedFor) => ({
 
 type Keys = readonly { id: string; key: Promise<CryptoKey> }[]
 
-/** Throws `secret_unusable`, also if there are none. */
+/** Throws `secret_unusable`, also without keys. */
 function toKeys(secret: SecretFile): () => Keys {
   let keys: Keys | null = null
   return () => {

@@ -54,7 +54,7 @@ export interface Ask extends Want {
   id: string
   /**
    * `raise` is for an admitted request: only budgets decide. `lease` adds to a hold of one scope: its requests and
-   * tokens count in the sliding minute alone, and its slots are at most an eighth of the free ones.
+   * tokens count only in the sliding minute, and its slots are at most an eighth of the free ones.
    */
   op: 'take' | 'raise' | 'lease'
   /** Time from now until its requests and tokens count; default 0. */

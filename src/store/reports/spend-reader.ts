@@ -14,7 +14,7 @@ const SUMS = PERIODS.map(
 ).join(', ')
 
 /**
- * One statement, so that a request settled meanwhile counts once.
+ * One statement, so that a request that settles at the same time counts once.
  * @param only a condition on the ID, the parameter after the spans.
  */
 const spendingOf = (owner: 'key_id' | 'team_id', settled: string, only = '') => `

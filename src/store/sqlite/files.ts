@@ -25,7 +25,7 @@ export function readHeader(path: string): Buffer | null {
 }
 
 /**
- * Whether the open files are still those in the folder: deleted ones keep accepting writes. In WAL mode side files stay the same.
+ * Returns a check whether the open files are still in the folder: deleted files keep accepting writes. In WAL mode, side files stay the same.
  * @param onLog gets the log's size.
  */
 export function watchFiles(path: string, onLog: (bytes: number) => void): () => boolean {

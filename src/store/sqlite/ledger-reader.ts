@@ -4,7 +4,7 @@ import { toFirstId } from '../../domain/id.ts'
 import type { CountedRequest, LedgerReader, OpenRequest, RecentRequest } from '../ledger-store.ts'
 import { ofAdditionalCalls } from '../reports/spend-reader.ts'
 
-/** One statement, so that a request settled meanwhile counts once. Parameters: ID of key or team, fromMs, untilMs. */
+/** One statement, so that a request that settles at the same time counts once. Parameters: ID of key or team, fromMs, untilMs. */
 // The partial index of teams is used only with this condition.
 const spentBy = (owner: string) => `
   SELECT (

@@ -1,5 +1,5 @@
 /**
- * Tables; those of the ledger are in `ledger-schema.ts`. drizzle-kit generates `drizzle/`, where migrations are only added. ms, nano-dollars, and UUIDv7 as 32
+ * Tables; the ledger's are in `ledger-schema.ts`. drizzle-kit generates `drizzle/`, where migrations are only added. ms, nano-dollars, and UUIDv7 as 32
  * hex digits (shorter for prices and instances). Contracts describe the columns.
  */
 import { blob, index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
