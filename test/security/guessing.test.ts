@@ -35,7 +35,7 @@ describe('of twenty concurrent guesses, no more are checked than sequentially', 
   const guess = (browser: Browser, path: string, body: object) =>
     Promise.all(Array.from({ length: 20 }, () => browser.ask('POST', path, { body })))
 
-  test('a password', async () => {
+  test('of a password', async () => {
     await fixture.signIn('owner')
     const answers = await guess(fixture.createBrowser(), '/session', { ...owner, password: 'not the right one' })
     expect(kindsOf(answers)).toEqual({ sign_in_failed: 5, too_many_attempts: 15 })
