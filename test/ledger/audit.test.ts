@@ -1,4 +1,4 @@
-/** `tollgate ledger verify` as its user meets it: what it finds, what it lets pass, and its exit code. */
+/** `tollgate ledger verify`: its findings, accepted states, and exit code. */
 
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
@@ -49,7 +49,7 @@ async function audit() {
   return document
 }
 
-test('a ledger and a rollup that agree are told in one sentence, and exit 0', async () => {
+test('a consistent ledger and rollup give one message and exit code 0', async () => {
   expect(await bench.run('ledger', 'verify')).toEqual({
     code: 0,
     stdout: 'The ledger is consistent: 2 hours, 3 settled requests, $0.0000015.\n',
@@ -71,15 +71,15 @@ test('a ledger and a rollup that agree are told in one sentence, and exit 0', as
   })
 })
 
-test('of a clock that was a century behind for a moment, only the hours that have rows are looked at', async () => {
+test('after a moment with a clock a century behind, only hours with rows are checked', async () => {
   const early = toOpen({ createdMs: 1_000 })
   createLedgerWriter(database).apply([settling(toSettled(early))])
-  // Such as an older version wrote at its first start.
+  // As an older version wrote at its first start.
   database.run(`INSERT INTO settings VALUES ('ledger_from', '${Date.UTC(1926, 0)}', 0)`)
   expect(await audit()).toMatchObject({ ok: true, hours: 3, requests: 4 })
 })
 
-test('rows in an hour that the rollup has nothing of are found, however far it is from all others', async () => {
+test('rows in an hour without a rollup are found, however far it is from all others', async () => {
   for (const createdMs of [1_000, Date.UTC(2090, 0)])
     createLedgerWriter(database).apply([settling(toSettled(toOpen({ createdMs })))])
   database.run(`DELETE FROM usage_hourly WHERE hour_ms <> ${HOUR}`)
@@ -182,7 +182,7 @@ describe('a request and its additional calls', () => {
     createLedgerWriter(database).apply([settling(toSettled(row, { attempts: 3 }), [second, third])])
   })
 
-  test('that agree are fine, as are calls under way', async () => {
+  test('that match are no finding, and neither are calls in flight', async () => {
     const next = toOpen()
     createLedgerWriter(database).apply([opening(next), calling(toCall(next, 2))])
     unlock = takeLock(bench.folder)
@@ -199,7 +199,7 @@ describe('a request and its additional calls', () => {
     ['calls took more tokens', 'UPDATE calls SET cached_tokens = 3', 'sums', sums],
   ]
   for (const [name, sql, problem, words] of scenarios) {
-    test(`are a finding where ${name}`, async () => {
+    test(`are a finding if ${name}`, async () => {
       database.run(sql)
       const hour_ms = HOUR + 3_600_000
       expect((await audit()).findings).toEqual([
@@ -211,7 +211,7 @@ describe('a request and its additional calls', () => {
     })
   }
 
-  test('are a finding where calls are there without it', async () => {
+  test('are a finding if calls exist without their request', async () => {
     const [gone, too] = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
     const applier = createLedgerWriter(database)
     applier.apply([calling(toCall(gone, 2)), calling(toCall(gone, 3)), calling(toCall(too, 2))])
@@ -224,13 +224,13 @@ describe('a request and its additional calls', () => {
 })
 
 describe('an open row', () => {
-  test('of the running server is fine', async () => {
+  test('of the running server is no finding', async () => {
     createLedgerWriter(database).apply([opening(toOpen())])
     unlock = takeLock(bench.folder)
     expect(await audit()).toMatchObject({ ok: true, requests: 3 })
   })
 
-  test('is a finding where that server is gone, or was another', async () => {
+  test('is a finding if that server is gone, or was another', async () => {
     createLedgerWriter(database).apply([opening(toOpen()), opening(toOpen({ instance: 'old' }))])
     createLedgerWriter(database).apply([calling(toCall(toOpen({ instance: 'old' }), 2))])
     const found = (table: string, instance: string, oldest_ms: number) =>
@@ -242,7 +242,7 @@ describe('an open row', () => {
   })
 })
 
-test('what waits in the journal of the running server is mentioned; what others left, and what no database takes, is found', async () => {
+test('pending records of the running server are mentioned; those of other servers, and rejected ones, are findings', async () => {
   const leave = (file: string, text: string) => writeFileSync(join(bench.folder, file), text)
   const line = () => toRecordLine(opening(toOpen()))
   leave('journal/here-1.log', toHead('0002') + line() + line())
@@ -267,7 +267,7 @@ test('what waits in the journal of the running server is mentioned; what others 
   expect(stderr).toStartWith('note: 4 ledger records pending in the journal; the server is applying them.\n')
 })
 
-test('what is in the database already waits for nobody', async () => {
+test('records that are already in the database are not pending', async () => {
   const row = toOpen()
   createLedgerWriter(database).apply([settling(toSettled(row))])
   const more = { reservedNanoUsd: 90_000, reservedCompletionTokens: 9_000 }
@@ -276,7 +276,7 @@ test('what is in the database already waits for nobody', async () => {
   expect(await audit()).toMatchObject({ ok: true, pending_records: 0 })
 })
 
-test('what a request has reserved since is not in the database until that says so', async () => {
+test('a later reservation of a request is not in the database until it is applied', async () => {
   const row = toOpen()
   const store = createLedgerWriter(database)
   const grown = growing(row, { reservedNanoUsd: 90_000, reservedCompletionTokens: 9_000 })
@@ -287,7 +287,7 @@ test('what a request has reserved since is not in the database until that says s
   expect((await audit()).pending_records).toBe(0)
 })
 
-test('it reads beside a writer and beside a lock, and writes nothing', async () => {
+test('it reads during a write and a lock, and writes nothing', async () => {
   database.run('BEGIN IMMEDIATE')
   createBusyRow()
   const before = new Database(databasePath(bench.folder), { readonly: true })
@@ -299,7 +299,7 @@ test('it reads beside a writer and beside a lock, and writes nothing', async () 
   database.run('ROLLBACK')
 })
 
-/** Half of a settle: nobody else may see it. */
+/** Half of a settlement, which no other connection may see. */
 function createBusyRow(): void {
   database.run(`UPDATE usage_hourly SET requests = requests + 1 WHERE hour_ms = ${HOUR}`)
 }

@@ -1,4 +1,4 @@
-/** Calls as providers count them, whatever store has the ledger. */
+/** Calls as providers count them, for each store of the ledger. */
 import { expect, test } from 'bun:test'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { HOUR, settling, since, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'

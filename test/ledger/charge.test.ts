@@ -1,6 +1,6 @@
 /**
- * A charge is worked out again from the ledger alone, and one that does not come out is told. That every charge of a gateway comes
- * out, the tests in `gateway/` prove: each ends with a look at all that it was charged.
+ * A charge is recalculated from the ledger only, and a mismatch is reported. The tests in `gateway/` show that every
+ * charge of a gateway matches: each ends with a check of all charges.
  */
 import { beforeEach, expect, test } from 'bun:test'
 import { toCharge } from '../../src/domain/price.ts'
@@ -41,7 +41,7 @@ const PRICES: Record<string, PricingItem> = {
   },
 }
 
-/** 8 read, 3 of them from a cache; 5 written. */
+/** Input 8, 3 of them from a cache; output 5. */
 const USED = { promptTokens: 8, cachedTokens: 3, completionTokens: 5, reasoningTokens: 0 }
 const COST = 5 * 10 + 3 * 1 + 5 * 20
 
@@ -59,21 +59,21 @@ function chargeOf(...records: LedgerRecord[]) {
   }
 }
 
-test('tokens of each kind times the price that the row names are what was charged', async () => {
+test("the charge is the tokens of each kind times the row's price", async () => {
   const read = chargeOf(settling(toSettled(row, { ...USED, costNanoUsd: COST })))
   expect(await read()).toMatchObject({ calls: [['tokens', COST]], recalculatedNanoUsd: COST, matchesLedger: true })
   folder.database.run('UPDATE requests SET cost_nano_usd = cost_nano_usd + 1')
   expect(await read()).toMatchObject({ recalculatedNanoUsd: COST, matchesLedger: false })
 })
 
-test('what was kept in a cache for an hour is told from what was kept for less', async () => {
+test('cache writes for an hour are distinguished from shorter ones', async () => {
   const used = { promptTokens: 8, cachedTokens: 0, cacheWriteTokens: 5, cacheWrite1hTokens: 2, completionTokens: 0 }
   const costNanoUsd = 3 * 100 + 3 * 300 + 2 * 1_000
   const settled = toSettled(row, { ...used, reasoningTokens: 0, priceId: 'price-2', costNanoUsd })
   expect((await chargeOf(settling(settled))()).matchesLedger).toBe(true)
 })
 
-test('what an upstream charged by its own word is the charge, whatever its tokens come to by their price', async () => {
+test("an upstream's reported charge is the charge, whatever its tokens would cost", async () => {
   const read = chargeOf(settling(toSettled(row, { ...USED, costNanoUsd: 7, reportedNanoUsd: 7 })))
   expect(await read()).toMatchObject({ calls: [['reported', 7]], recalculatedNanoUsd: 7, matchesLedger: true })
   const { calls } = await readCharge(
@@ -86,7 +86,7 @@ test('what an upstream charged by its own word is the charge, whatever its token
   expect((await read()).matchesLedger).toBe(false)
 })
 
-test('it is far off where it differs by more than a hundredth', () => {
+test('it is far off if it differs by more than a hundredth', () => {
   const far = (reportedNanoUsd: number) =>
     isFar({
       basis: 'reported',
@@ -96,7 +96,7 @@ test('it is far off where it differs by more than a hundredth', () => {
   expect([9_899, 9_900, 10_000, 10_101, 10_102].map(far)).toEqual([true, false, false, false, true])
 })
 
-test('searches and the mode in which a call was served are part of what is worked out', async () => {
+test('searches and the service mode are included in the calculation', async () => {
   folder.database.query('UPDATE prices SET pricing = ? WHERE id = ?').run(
     JSON.stringify([
       { prompt: '0.00000001', completion: '0', web_search: '0.01' },
@@ -109,7 +109,7 @@ test('searches and the mode in which a call was served are part of what is worke
   expect(await read()).toMatchObject({ calls: [['tokens', 40_000_400]], matchesLedger: true })
 })
 
-test('what another model used within a call is a call of its own, at its own price', async () => {
+test("another model's usage within a call is a separate call, at its own price", async () => {
   const within = toSettledCall(toCall(row, 2, { reason: 'within', reservedNanoUsd: 0 }), {
     costNanoUsd: 5 * 100 + 3 * 200,
   })
@@ -126,7 +126,7 @@ test('what another model used within a call is a call of its own, at its own pri
   })
 })
 
-test('a call that had ended keeps by what it was charged when its server is gone', async () => {
+test('a call that had ended keeps its charge when its server is gone', async () => {
   const first = toSettledCall(toFirstCall(row), { ...USED, costNanoUsd: 7, reportedNanoUsd: 7 })
   const read = chargeOf(opening(row), calling(toCall(row, 2, { reason: 'schema' }), [first]))
   abandonOthers(folder.database, 'another')
@@ -139,7 +139,7 @@ test('a call that had ended keeps by what it was charged when its server is gone
   })
 })
 
-test('a price that is gone leaves nothing to work out, and one that is not there is free', async () => {
+test('a deleted price makes a charge impossible to recalculate, and a row without one is free', async () => {
   const read = chargeOf(settling(toSettled(row, { ...USED, costNanoUsd: COST })))
   folder.database.run('DELETE FROM prices')
   expect(await read()).toMatchObject({ calls: [['unknown', null]], recalculatedNanoUsd: null, matchesLedger: false })
@@ -147,7 +147,7 @@ test('a price that is gone leaves nothing to work out, and one that is not there
   expect(await read()).toMatchObject({ calls: [['free', 0]], matchesLedger: true })
 })
 
-test('a request under way has no charge yet, and one that a start gave up costs what its calls had reserved', async () => {
+test("a request in flight has no charge yet, and one abandoned by a kill costs its calls' reservations", async () => {
   const read = chargeOf(opening(row), calling(toCall(row, 2)), calling(toCall(row, 3, { reason: 'retry' })))
   expect(await read()).toMatchObject({
     calls: [
@@ -166,7 +166,7 @@ test('a request under way has no charge yet, and one that a start gave up costs 
   expect(await read()).toMatchObject({ calls, recalculatedNanoUsd: 27_200, matchesLedger: true })
 })
 
-test('what a fallback was made in the place of costs nothing where nobody knows how it ended', async () => {
+test('a call that a fallback replaced costs nothing if its outcome is unknown', async () => {
   const read = chargeOf(
     opening(row),
     calling(toCall(row, 2, { reason: 'fallback' }), [

@@ -1,4 +1,4 @@
-/** Reports of failures: every request that did not end well, by its code, once, and read from nothing but an index. */
+/** Reports of failures: every request with an error, by its code, once, read only from an index. */
 import { expect, test } from 'bun:test'
 import { type FailuresOptions, reportFailures } from '../../src/ledger/failures.ts'
 import type { LedgerRecord } from '../../src/store/ledger-rows.ts'
@@ -29,7 +29,7 @@ overStores((folder) => {
   const told = async (options: Partial<FailuresOptions> = {}) =>
     (await report(options)).rows.map(({ atMs, status, errorCode, requests }) => [atMs, status, errorCode, requests])
 
-  test('what failed, broke off or was given up is told by its code and time; what ended well, or is open, is not', async () => {
+  test('failed, interrupted, and abandoned requests are reported by code and time; successful and open ones are not', async () => {
     const open = opening(toOpen())
     commit(settle(), open, fail('upstream_timeout'), fail('upstream_timeout', { createdMs: HOUR + HOUR_MS }))
     commit(
@@ -48,12 +48,12 @@ overStores((folder) => {
     expect((await told()).filter(([, status]) => status === 'abandoned')).toEqual([
       [HOUR - 12 * HOUR_MS, 'abandoned', 'abandoned', 1],
     ])
-    // Its outcome turns up after all.
+    // Its outcome arrives later.
     if (open.kind === 'open') commit(settling({ ...toSettled(open.row, {}), ...{ status: 'ok' } }))
     expect((await told()).some(([, status]) => status === 'abandoned')).toBeFalse()
   })
 
-  test('they are of the span alone, to the ms, and of what is filtered by', async () => {
+  test('they are only of the period, to the ms, and of the filters', async () => {
     for (const [at, keyId, model, upstream, teamId] of [
       [0, 'a', 'acme/large', 'paid', null],
       [1, 'b', 'acme/small', 'paid', 'red'],
@@ -73,19 +73,19 @@ overStores((folder) => {
     ])
   })
 
-  test('codes beyond a number are the rest, the most frequent ones told apart', async () => {
+  test('codes beyond a number are combined, except the most frequent ones', async () => {
     commit(fail('a'), fail('b'), fail('b', { createdMs: HOUR + DAY_MS }), fail('c'))
     expect(await report({ limit: 1 })).toMatchObject({ rest: 2, rows: [{ errorCode: 'b' }, { errorCode: 'b' }] })
   })
 
-  test('where requests were taken away it begins with those that are all there', async () => {
+  test('if requests were deleted, the report begins with the first complete hour', async () => {
     commit(fail('a'), fail('b', { createdMs: HOUR + DAY_MS }))
     await folder.ship()
     pruneSlice(folder.database, { untilMs: HOUR + HOUR_MS, after: '', limit: 100, spared: [] }, HOUR)
     expect(await report()).toMatchObject({ sinceMs: HOUR + HOUR_MS, rows: [{ errorCode: 'b' }] })
   })
 
-  test('a report that takes too long ends', async () => {
+  test('a report that takes too long is stopped', async () => {
     let now = 0
     commit(fail('a'), fail('a', { createdMs: HOUR + DAY_MS }))
     await expect(report({}, () => (now += 600))).rejects.toThrow('longer than 1 s')
@@ -94,7 +94,7 @@ overStores((folder) => {
 
 const folder = forEachTest(createFolder)
 
-test('it reads an index that has nothing but failures, and no row of the table', () => {
+test('it reads an index that only has failures, and no row of the table', () => {
   const planOf = (sql: string) =>
     folder.database
       .query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${sql}`)

@@ -1,4 +1,4 @@
-/** A migrated database in a folder of its own, and ledger rows to put into it. For the tests of `ledger/` and `store/`. */
+/** A migrated database in a separate folder, and ledger rows for it. For the tests of `ledger/` and `store/`. */
 
 import type { Database } from 'bun:sqlite'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -29,15 +29,15 @@ export const HOUR = Date.UTC(2026, 10, 21, 12)
 
 export interface Folder {
   path: string
-  /** Where segments go. */
+  /** Folder of the segments. */
   journal: string
   database: Database
-  /** A second connection, as another process would have one. */
+  /** A second connection, like another process's. */
   other(): Database
   close(): void
 }
 
-/** For suites that run over other stores: sees each new database, and once more just before it is closed. */
+/** For suites that run on other stores: called with each new database, and again just before it is closed. */
 export const hooks: { opened?(path: string, database: Database): () => void } = {}
 
 export function createFolder(): Folder {
@@ -66,7 +66,7 @@ export function createFolder(): Folder {
   }
 }
 
-/** Gives up what all runs but this one have left open, as its start does. Tells how many requests. */
+/** Abandons the open requests of all runs except this one, as its start does. Returns their number. */
 export function abandonOthers(database: Database, instance: string): number {
   createLeases(database).begin(instance, { fromMs: HOUR, untilMs: HOUR + 1 }, [])
   return createLedgerWriter(database).abandonGone(HOUR)
@@ -126,7 +126,7 @@ export function toSettled(row: OpenRow, fields: Partial<SettledRow> = {}): Settl
   }
 }
 
-/** An additional call of the request, on another upstream than its first. */
+/** An additional call of the request, on an upstream other than its first. */
 export function toCall(row: OpenRow, number: number, fields: Partial<OpenCall> = {}): OpenCall {
   return {
     requestId: row.id,
@@ -176,7 +176,7 @@ export function toSettledCall(call: OpenCall, fields: Partial<SettledCall> = {})
 }
 
 export const opening = (row: OpenRow): LedgerRecord => ({ kind: 'open', row })
-/** A request, or a call, that holds more by now. */
+/** A request, or a call, with a larger reservation. */
 export const growing = (row: OpenRow, more: Partial<OpenRow>): Growth => ({
   ...{ kind: 'open', heldNanoUsd: row.reservedNanoUsd },
   row: { ...row, ...more },
@@ -187,11 +187,11 @@ export const callGrowing = (call: OpenCall, more: Partial<OpenCall>): Growth => 
 })
 export const calling = (call: OpenCall, ended?: readonly SettledCall[]): LedgerRecord =>
   ended ? { kind: 'call', call, ended } : { kind: 'call', call }
-/** @param calls of several; the first one may be left out: it used what the others have not. */
+/** @param calls of several; the first one may be omitted: it used the remaining amount. */
 export const settling = (row: SettledRow, calls?: readonly SettledCall[]): LedgerRecord =>
   calls?.length ? { kind: 'settle', row, calls: withFirstCall(row, calls) } : { kind: 'settle', row }
 
-/** Everything that the ledger tables hold, in an order of its own. */
+/** The content of all ledger tables, in a fixed order. */
 export const contentsOf = (database: Database) => ({
   requests: database.query('SELECT * FROM requests ORDER BY id').all(),
   calls: database.query('SELECT * FROM calls ORDER BY request_id, number').all(),
@@ -200,11 +200,11 @@ export const contentsOf = (database: Database) => ({
   uses: database.query('SELECT * FROM key_uses ORDER BY key_id').all(),
 })
 
-/** What an audit finds there. */
+/** Findings of an audit. */
 export const findingsOf = (database: Database, path: string) =>
   auditLedger(createLedgerAudit(database, path), path).findings
 
-/** From then on, without an end. */
+/** From then on, with an open end. */
 export const since = (fromMs: number): Span => ({ fromMs, untilMs: Number.MAX_SAFE_INTEGER })
 
 export const statusesOf = (database: Database) =>

@@ -1,4 +1,4 @@
-/** The journal on a real disk: what survives damage, what is kept for outcomes, and what a full disk still takes. */
+/** The journal on a real disk: damage, space reserved for outcomes, and a full disk. */
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -41,7 +41,7 @@ afterEach(async () => {
 const segments = () => listSegments(folder.journal)
 const onDisk = () => segments().flatMap(readSegment)
 const some = (count: number) => Array.from({ length: count }, () => opening(toOpen()))
-/** Appends as the ledger does: what finds no place waits for a segment that is on its way. */
+/** Appends as the ledger does: records without space wait for a segment in preparation. */
 async function append(records: readonly LedgerRecord[], to = journal): Promise<LedgerRecord[]> {
   let rest = records.map((record) => ({ record }))
   for (;;) {
@@ -61,7 +61,7 @@ const takeAll = (from = journal): LedgerRecord[] => {
 }
 const covered = () => Promise.resolve(true)
 
-test('what an earlier run has left goes with the first checkpoint that covers it', async () => {
+test('segments of an earlier run are deleted with the first checkpoint that covers them', async () => {
   const inherited = ['old-1.log', 'old-2.log'].map((name) => join(folder.journal, name))
   for (const path of inherited) writeFileSync(path, '')
   const heir = create({ instance: 'heir', inherited })
@@ -72,7 +72,7 @@ test('what an earlier run has left goes with the first checkpoint that covers it
   expect([segments(), heir.hasApplied()]).toEqual([[], false])
 })
 
-test('of what an earlier run has left, a file that somebody has removed keeps no other from going', async () => {
+test("a segment of an earlier run that was removed manually doesn't prevent the deletion of others", async () => {
   const inherited = ['old-1.log', 'old-2.log'].map((name) => join(folder.journal, name))
   writeFileSync(inherited[1] ?? '', '')
   const heir = create({ instance: 'heir', inherited })
@@ -80,8 +80,8 @@ test('of what an earlier run has left, a file that somebody has removed keeps no
   expect([segments(), heir.hasApplied()]).toEqual([[], false])
 })
 
-test('what cannot be removed is told of for as long as it is there', async () => {
-  // A folder is none that can be unlinked.
+test("a segment that can't be deleted is reported for as long as it exists", async () => {
+  // A folder can't be unlinked.
   const inherited = ['old-1.log', 'old-2.log'].map((name) => join(folder.journal, name))
   for (const path of inherited) mkdirSync(path)
   const heir = create({ instance: 'heir', inherited })
@@ -90,7 +90,7 @@ test('what cannot be removed is told of for as long as it is there', async () =>
 })
 
 describe('a segment', () => {
-  test('has its whole size on the disk before it takes the first record, and says what it is of', async () => {
+  test('has its whole size on the disk before its first record, and states its schema', async () => {
     await journal.grow()
     const [path = ''] = segments()
     expect(statSync(path).size).toBe(SEGMENT)
@@ -101,7 +101,7 @@ describe('a segment', () => {
     expect(statSync(path).size).toBe(SEGMENT)
   })
 
-  test('gives back what it took, without a torn last line', async () => {
+  test('returns its records, without a torn last line', async () => {
     const records = some(5)
     await append(records)
     const [path = ''] = segments()
@@ -110,7 +110,7 @@ describe('a segment', () => {
     expect(readSegment(path)).toEqual(records.slice(0, 4))
   })
 
-  test('loses one record to a damaged line in its middle, not the rest', async () => {
+  test('loses one record to a damaged line in its middle, not the others', async () => {
     const rows = Array.from({ length: 5 }, () => toOpen())
     const records = rows.map(opening)
     await append(records)
@@ -123,7 +123,7 @@ describe('a segment', () => {
   })
 })
 
-test('groups are all there, in order, over several segments, and are taken once', async () => {
+test('groups are complete, in order, over several segments, and are taken once', async () => {
   const groups = Array.from({ length: 60 }, () => some(8))
   for (const group of groups) expect(await append(group)).toEqual([])
   expect(onDisk()).toHaveLength(480)
@@ -134,7 +134,7 @@ test('groups are all there, in order, over several segments, and are taken once'
   expect([journal.waiting(), [...journal.unapplied()]]).toEqual([0, []])
 })
 
-test('what is too much for its memory is read back from the disk, also while more comes', async () => {
+test('records beyond its memory limit are read back from the disk, even while more arrive', async () => {
   const small = create({ instance: 'small', maxInMemory: 10 })
   const records = some(200)
   await append(records.slice(0, 9), small)
@@ -150,7 +150,7 @@ test('what is too much for its memory is read back from the disk, also while mor
   expect(small.waiting()).toBe(0)
 })
 
-test('a segment goes once a checkpoint covers all of it, and the one being written stays', async () => {
+test('a segment is deleted once a checkpoint covers all of it, and the current one stays', async () => {
   await append(some(400))
   const before = segments().length
   expect(before).toBeGreaterThan(2)
@@ -166,7 +166,7 @@ test('a segment goes once a checkpoint covers all of it, and the one being writt
   expect(takeAll()).toEqual(next)
 })
 
-test('it grows to its limit: then outcomes alone find a place, and there is room again once it is applied', async () => {
+test('it grows to its limit: then only outcomes have space, and there is space again once it is applied', async () => {
   const small = create({ instance: 'small', maxBytes: 2 * SEGMENT })
   expect(small.isFull()).toBe(false)
   let refused: LedgerRecord[] = []
@@ -179,7 +179,7 @@ test('it grows to its limit: then outcomes alone find a place, and there is room
   expect(outcomes).toBeGreaterThan(5)
   expect(segments()).toHaveLength(2)
   takeAll(small)
-  // Outcomes that came while the checkpoint ran would be lost with the segment: it stays.
+  // Outcomes written during the checkpoint would be lost with the segment, so it stays.
   await small.release(covered)
   expect(small.isFull()).toBe(false)
   const more = some(30)
@@ -187,7 +187,7 @@ test('it grows to its limit: then outcomes alone find a place, and there is room
   expect(takeAll(small)).toEqual(more)
 })
 
-test('the segment that is written goes on in its own place, unless a record came while the checkpoint ran', async () => {
+test('the current segment is reused, unless a record was written during the checkpoint', async () => {
   const one = create({ instance: 'one', maxBytes: SEGMENT })
   while ((await append(some(1), one)).length === 0);
   takeAll(one)
@@ -207,19 +207,19 @@ test('the segment that is written goes on in its own place, unless a record came
   expect(segments()).toHaveLength(1)
 })
 
-test('a segment that is given up holds its records until the disk has said that it does not', async () => {
+test('a segment being released holds its records until the disk has confirmed the release', async () => {
   await append([opening(toOpen({ createdMs: HOUR }))])
   await append(some(400))
   takeAll()
   const done = journal.release(covered)
-  // All that needs no word from the disk has happened by then.
+  // All steps without the disk are complete by then.
   for (let turns = 0; turns < 20; turns++) await null
   expect(journal.oldestMs()).toBe(HOUR)
   await done
   expect(journal.oldestMs()).toBe(HOUR + 1_000)
 })
 
-test('a start makes little room, since the first request waits for it, and the next segment is a whole one', async () => {
+test('a start reserves little space, since the first request waits for it, and the next segment has full size', async () => {
   const one = create({ instance: 'one', segmentBytes: SEGMENT_BYTES, maxBytes: 1e9 })
   await one.grow()
   const sizes = () => segments().map((path) => statSync(path).size)
@@ -230,7 +230,7 @@ test('a start makes little room, since the first request waits for it, and the n
   expect([...one.unapplied()]).toEqual(records)
 })
 
-test('the small segment of a start is written once: what comes after it is whole ones, up to the limit', async () => {
+test('the small segment of a start is written once: later ones have full size, up to the limit', async () => {
   const one = create({ instance: 'one', segmentBytes: SEGMENT_BYTES, maxBytes: 2 * SEGMENT_BYTES })
   expect(await append(some(4_000), one)).toEqual([])
   takeAll(one)
@@ -239,7 +239,7 @@ test('the small segment of a start is written once: what comes after it is whole
   expect(segments().map((path) => statSync(path).size)).toEqual([SEGMENT_BYTES, SEGMENT_BYTES])
 })
 
-test('closing leaves only what a checkpoint does not cover', async () => {
+test('closing keeps only records that no checkpoint covers', async () => {
   const records = some(2)
   await append(records)
   takeAll()
@@ -252,10 +252,10 @@ test('closing leaves only what a checkpoint does not cover', async () => {
   expect(segments()).toHaveLength(1)
 })
 
-test('closing loses nothing that somebody looks for meanwhile', async () => {
+test('closing loses nothing that is read meanwhile', async () => {
   await journal.grow()
   await append(some(3))
-  // So that there is one being written, and one that waits.
+  // So that there is a current segment, and a spare one.
   await journal.grow()
   let isClosed = false
   const closing = journal.close(true).then(() => {
@@ -270,7 +270,7 @@ test('closing loses nothing that somebody looks for meanwhile', async () => {
   expect([...seen]).toEqual([true])
 })
 
-test('a record that no store takes is kept where an administrator finds it', () => {
+test('a record that the store rejects is kept where an administrator finds it', () => {
   const records = some(2)
   for (const record of records) journal.setAside({ record, error: new Error('NOT NULL') })
   expect(readdirSync(folder.journal)).toEqual(['here.rejected'])
@@ -279,12 +279,12 @@ test('a record that no store takes is kept where an administrator finds it', () 
 
 const noDisk = whyNoSmallDisk()
 describe.skipIf(noDisk !== null)('on a full disk', () => {
-  test('a segment that finds only a part of its room is none', async () => {
+  test('a segment with only part of its space is not used', async () => {
     const disk = mountSmallDisk(folder.journal, 1)
     if (typeof disk === 'string') throw new Error(disk)
     const full = create({ instance: 'full', segmentBytes: SEGMENT_BYTES, maxBytes: 1e9 })
     try {
-      // Its write is cut short, without an error.
+      // Its write is truncated, without an error.
       writeFileSync(join(folder.journal, 'other'), Buffer.alloc(100_000))
       await full.grow()
       expect(segments()).toEqual([])
@@ -297,14 +297,14 @@ describe.skipIf(noDisk !== null)('on a full disk', () => {
     }
   })
 
-  test('a write that fails half way leaves nothing of itself behind', async () => {
+  test('a write that fails midway leaves nothing behind', async () => {
     const disk = mountSmallDisk(folder.journal, 1)
     if (typeof disk === 'string') throw new Error(disk)
     const full = create({ instance: 'full', maxBytes: 1e9 })
     try {
       const before = some(1)
       await append(before, full)
-      // As where a file system copies what it overwrites: the room was there, and then it was not.
+      // As on a file system that copies on overwrite: the space was there, and then it was not.
       truncateSync(segments()[0] ?? '', 8_192)
       await disk.fill()
       const refused = some(40)
@@ -317,7 +317,7 @@ describe.skipIf(noDisk !== null)('on a full disk', () => {
     }
   })
 
-  test('of a group over two segments, what the first has taken is placed although the second cannot be written', async () => {
+  test("if the second segment of a group can't be written, records in the first one are kept", async () => {
     const disk = mountSmallDisk(folder.journal, 1)
     if (typeof disk === 'string') throw new Error(disk)
     const full = create({ instance: 'full', maxBytes: 1e9 })
@@ -339,7 +339,7 @@ describe.skipIf(noDisk !== null)('on a full disk', () => {
     }
   })
 
-  test('takes requests until its last quarter, outcomes to the end, and goes on in place when they are applied', async () => {
+  test('requests are accepted until its last quarter, outcomes to the end, and it continues in place once they are applied', async () => {
     const disk = mountSmallDisk(folder.journal, 1)
     if (typeof disk === 'string') throw new Error(disk)
     const full = create({ instance: 'full', maxBytes: 1e9 })

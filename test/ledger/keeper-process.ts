@@ -1,4 +1,7 @@
-/** A keeper as a process of its own, which loads its workers: `bun keeper-process.ts <data folder> <instance> <worker>...`. Workers connect to `<worker>.sock`. */
+/**
+ * A keeper as a separate process, which reads its workers' journals: `bun keeper-process.ts <data folder> <instance>
+ * <worker>...`. Workers connect to `<worker>.sock`.
+ */
 import { join } from 'node:path'
 import { openStorage } from '../../src/server/storage.ts'
 import { listenForLinks } from '../../src/server/workers/link.ts'

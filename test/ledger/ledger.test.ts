@@ -1,4 +1,4 @@
-/** The ledger on a real journal and a real database: groups, the database that follows, refusals, and the way back. */
+/** The ledger on a real journal and a real database: groups, the database that follows, refusals, and recovery. */
 import type { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, mock, spyOn, test } from 'bun:test'
 import { createJournal, type Journal, type JournalOptions } from '../../src/ledger/journal.ts'
@@ -82,14 +82,14 @@ function open(options: Partial<JournalOptions> = {}, deps: Partial<LedgerDeps> =
 const onDisk = () => listSegments(folder.journal).flatMap(readSegment)
 const statuses = () => Object.values(statusesOf(folder.database))
 
-/** Locks the database as another process would. Returns how it is given back. */
+/** Locks the database as another process would. Returns a function that unlocks it. */
 function lock(): () => void {
   const other: Database = folder.other()
   other.run('BEGIN IMMEDIATE')
   return () => other.run('ROLLBACK')
 }
 
-test('what waits together is one write, and what opened and settled in between is one row more in one transaction', async () => {
+test('records that wait together are one write, and a request opened and settled meanwhile is one row in one transaction', async () => {
   const { ledger, writes, journal } = open()
   await journal.grow()
   const rows = Array.from({ length: 50 }, () => toOpen())
@@ -101,7 +101,7 @@ test('what waits together is one write, and what opened and settled in between i
   expect([commits, statuses()]).toEqual([1, rows.map(() => 'ok')])
 })
 
-test('is in the journal before it says so, and in the database a moment later', async () => {
+test('a record is in the journal before it is confirmed, and in the database a moment later', async () => {
   const { ledger } = open()
   const row = toOpen()
   const call = toCall(row, 2)
@@ -117,7 +117,7 @@ test('is in the journal before it says so, and in the database a moment later', 
   expect(ledger.state()).toBe('ok')
 })
 
-test('many records are applied before their time, in slices that leave the loop to others', async () => {
+test('many records are applied early, in slices that yield to the event loop', async () => {
   const { ledger, journal } = open({ segmentBytes: 8 * SEGMENT, maxBytes: 64 * SEGMENT })
   await journal.grow()
   const rows = Array.from({ length: 2_000 }, () => toOpen())
@@ -125,7 +125,7 @@ test('many records are applied before their time, in slices that leave the loop 
   const never = (run: () => void, ms?: number) => realTimeout(run, ms === 200 ? 3_600_000 : ms)
   spyOn(globalThis, 'setTimeout').mockImplementation(Object.assign(never, realTimeout))
   await Promise.all(rows.map((row) => ledger.settle(toSettled(row))))
-  // Fewer than make a batch wait for their time, which does not come.
+  // Fewer than the batch size that is applied before its time, which does not come.
   await until('the database', () => journal.waiting() < 500)
   expect(commits).toBeGreaterThanOrEqual(3)
   await ledger.flush()
@@ -133,7 +133,7 @@ test('many records are applied before their time, in slices that leave the loop 
 })
 
 describe('with durability power', () => {
-  test('waits for the disk, one sync at a time, and what comes meanwhile is the next group', async () => {
+  test('waits for the disk, one sync at a time, and records meanwhile are the next group', async () => {
     const syncs: PromiseWithResolvers<void>[] = []
     const { ledger, journal, writes } = open({}, { durability: 'power' }, () => {
       const sync = Promise.withResolvers<void>()
@@ -157,7 +157,7 @@ describe('with durability power', () => {
     expect(log.messages).toEqual(['cannot sync the journal'])
   })
 
-  test('a request that was refused because the disk failed costs nothing, though its row was written', async () => {
+  test('a request that was refused because the disk failed costs nothing, although its row was written', async () => {
     let fails = true
     const { ledger } = open({}, { durability: 'power' }, async () => {
       if (fails) throw new Error('EIO')
@@ -170,7 +170,7 @@ describe('with durability power', () => {
     expect(findingsOf(folder.database, folder.path)).toEqual([])
   })
 
-  test('is on the disk before it says so', async () => {
+  test('a record is on the disk before it is confirmed', async () => {
     const { ledger } = open({}, { durability: 'power' })
     const row = toOpen()
     await ledger.open(row)
@@ -180,7 +180,7 @@ describe('with durability power', () => {
 })
 
 describe('with durability shared', () => {
-  test('an outcome ends once it is applied and shared, while another process holds the database, too', async () => {
+  test('an outcome is confirmed once it is applied and shared, even while another process locks the database', async () => {
     const shared = Promise.withResolvers<boolean>()
     const asked: (readonly string[])[] = []
     const share = (ids: readonly string[]) => {
@@ -203,7 +203,7 @@ describe('with durability shared', () => {
     await all
   })
 
-  test('one that does not arrive is withheld, and new requests are rejected until that works again', async () => {
+  test("if one can't be shared it is withheld, and new requests are rejected until sharing works again", async () => {
     let works = false
     const { ledger } = open({}, { durability: 'shared', share: async () => works })
     const row = toOpen()
@@ -223,7 +223,7 @@ describe('with durability shared', () => {
 })
 
 describe('a database that stays locked', () => {
-  test('changes nothing for requests: the journal grows, also beyond its memory, and the database follows later', async () => {
+  test('changes nothing for requests: the journal grows, even beyond its memory limit, and the database follows later', async () => {
     const { ledger, journal } = open({ maxInMemory: 50 })
     const unlock = lock()
     const rows = Array.from({ length: 600 }, () => toOpen())
@@ -240,16 +240,16 @@ describe('a database that stays locked', () => {
     expect(findingsOf(folder.database, folder.path)).toEqual([])
   }, 20_000)
 
-  test('is told once the oldest record has waited for 10 s, whatever the wall clock does', async () => {
+  test('is reported once the oldest record is pending for 10 s, whatever the wall clock does', async () => {
     const { ledger } = open()
     const unlock = lock()
-    // Whole: sums of fractions are not exact.
+    // Whole numbers: sums of fractions are not exact.
     const began = Math.ceil(performance.now())
     const clock = spyOn(performance, 'now').mockImplementation(() => began)
     await ledger.open(toOpen())
     expect(ledger.state()).toBe('ok')
     clock.mockImplementation(() => began + 9_999)
-    // A younger one changes nothing.
+    // A younger record changes nothing.
     await ledger.open(toOpen({ createdMs: HOUR - 7_200_000 }))
     expect(ledger.state()).toBe('ok')
     clock.mockImplementation(() => began + 10_000)
@@ -260,7 +260,7 @@ describe('a database that stays locked', () => {
     expect([ledger.state(), statuses().length]).toEqual(['ok', 2])
   })
 
-  test('and a journal without room turn new requests away, and lose no outcome', async () => {
+  test('and a journal without space refuse new requests, and lose no outcome', async () => {
     const { ledger, journal } = open({ segmentBytes: 64 * 1024, maxBytes: 64 * 1024 })
     const unlock = lock()
     const rows = []
@@ -276,10 +276,10 @@ describe('a database that stays locked', () => {
     expect(ledger.state()).toBe('unavailable')
     const [first] = rows
     await expect(ledger.openCall(toCall(first ?? toOpen(), 2))).rejects.toMatchObject({ kind: 'ledger_unavailable' })
-    // Errors are each request's own: what one puts on it is not another's.
+    // Each request has its own error: properties added to one are not on another.
     const errors = await Promise.all([1, 2].map(() => ledger.open(toOpen()).catch((error) => error)))
     expect(errors[0]).not.toBe(errors[1])
-    // The last quarter takes what was dispatched before; then it is withheld, and kept for later.
+    // The last quarter accepts outcomes of earlier requests; beyond it they are withheld, and kept for later.
     const settled = await Promise.allSettled(rows.map((row) => ledger.settle(toSettled(row))))
     const placed = settled.filter(({ status }) => status === 'fulfilled').length
     expect(placed).toBeGreaterThan(10)
@@ -293,7 +293,7 @@ describe('a database that stays locked', () => {
   }, 20_000)
 })
 
-test('a database without room is tried until it has some, and a checkpoint makes room meanwhile', async () => {
+test('a database without space is retried until it has some, and a checkpoint frees space meanwhile', async () => {
   let checkpoints = 0
   const checkpoint = async () => {
     checkpoints++
@@ -311,7 +311,7 @@ test('a database without room is tried until it has some, and a checkpoint makes
   await until('the rows', () => statuses().length === 200)
 })
 
-test('a row that does not fit is set aside, and those beside it are in the database', async () => {
+test('a rejected row is set aside, and other rows are in the database', async () => {
   const { ledger } = open()
   const [good, bad] = [toOpen(), toOpen()]
   const broken = toSettled(bad)
@@ -322,7 +322,7 @@ test('a row that does not fit is set aside, and those beside it are in the datab
   expect(log.messages).toEqual(['database rejected a ledger row; saved in the journal folder'])
 })
 
-test('closing writes down what is waiting, has the database take it, and leaves no segment', async () => {
+test('closing writes pending records, applies them, and leaves no segment', async () => {
   const { ledger } = open()
   const rows = Array.from({ length: 20 }, () => toOpen())
   const all = Promise.all(rows.map((row) => ledger.open(row)))
@@ -333,7 +333,7 @@ test('closing writes down what is waiting, has the database take it, and leaves 
   expect(listSegments(folder.journal)).toEqual([])
 })
 
-test('closing beside a lock leaves what the next start applies', async () => {
+test('closing during a lock leaves the records for the next start', async () => {
   const { ledger } = open()
   const unlock = lock()
   const row = toOpen()
@@ -344,7 +344,7 @@ test('closing beside a lock leaves what the next start applies', async () => {
   unlock()
 })
 
-test('what is spent is never what the database says alone: records that wait count, whoever has which of them', async () => {
+test('spend includes pending records, and never comes from the database only, whichever part has which records', async () => {
   const { ledger } = open()
   const reader = createLedgerReader(folder.database)
   const spenders = [
@@ -366,16 +366,16 @@ test('what is spent is never what the database says alone: records that wait cou
   const other = toOpen({ keyId: 'key-b', teamId: 'team-a', reservedNanoUsd: 300_000 })
   for (const each of [early, row, loose, other]) await ledger.open(each)
   await same([21_010, 20_010, 301_010, 300_010])
-  // The reserve of a call counts with its request, of which the database has the one and the journal the other.
+  // A call's reservation counts with its request; one is in the database, the other in the journal.
   const call = toCall(row, 2, { reservedNanoUsd: 5 })
   await ledger.openCall(call)
   await same([21_015, 20_015, 301_015, 300_015])
   await ledger.settle(toSettled(row, { costNanoUsd: 7, attempts: 2 }), [toSettledCall(call)])
   await same([21_007, 20_007, 301_007, 300_007])
-  // What a call holds may grow: that alone is in the journal then.
+  // A call's reservation may grow: then the increase is only in the journal.
   ledger.grow(growing(loose, { reservedNanoUsd: 50_000, reservedCompletionTokens: 5_000 }))
   await same([51_007, 50_007, 301_007, 300_007])
-  // Which of them are open, and for how much, neither knows alone.
+  // Neither part alone knows the open requests, and their reservations.
   const underWay = reader.underWay(spenders[1], since(0))
   const extra = toCall(other, 2, { reservedNanoUsd: 3 })
   await ledger.openCall(extra)
@@ -393,13 +393,13 @@ test('what is spent is never what the database says alone: records that wait cou
   ]
   for (const [, record] of records) await record
   await same([51_047, 50_047, 301_047, 300_047])
-  // Also what was handed in just now.
+  // Including records just passed in.
   const latest = ledger.open(toOpen({ reservedNanoUsd: 4_000_000 }))
   await same([4_051_047, 4_050_047, 301_047, 300_047])
   await latest
 })
 
-test('with its database gone takes nothing new, and outcomes find their place; with its journal gone nothing does', async () => {
+test('without its database it accepts no requests, and outcomes are still kept; without its journal it accepts nothing', async () => {
   const files: { lost: 'database' | 'journal' | null } = { lost: null }
   const { ledger } = open({}, { files })
   const [first, second] = [toOpen(), toOpen()]

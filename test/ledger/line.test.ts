@@ -1,4 +1,4 @@
-/** A line of the journal: whatever a client wrote comes back, and what is damaged does not. */
+/** A line of the journal: whatever a client wrote is read back unchanged, and damage is detected. */
 import { describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,7 @@ const readJson = (record: unknown) => {
 }
 
 describe('a line', () => {
-  test('brings back every record as it was, whatever the client wrote in it', () => {
+  test('reads back every record unchanged, whatever the client wrote in it', () => {
     for (const user of [
       'plain',
       'ünïcödé 漢字 🙂',
@@ -31,7 +31,7 @@ describe('a line', () => {
     }
   })
 
-  test('brings back a request with every call that it may have', () => {
+  test('reads back a request with its maximum number of calls', () => {
     const row = toOpen()
     const reasons = ['retry', 'fallback', 'fan_out', 'schema'] as const
     const calls = Array.from({ length: 127 }, (_, i) => {
@@ -43,7 +43,7 @@ describe('a line', () => {
     expect(read(toRecordLine(record))).toEqual(record)
   })
 
-  test('says what a call has not of what its request has', () => {
+  test('marks fields of its request that a call lacks', () => {
     const row = toSettled(toOpen(), { attempts: 2, audioMs: 1_500, images: 2, countedBy: 'file' })
     const call = toCall(row, 2)
     const calls = [
@@ -56,7 +56,7 @@ describe('a line', () => {
     expect([second?.audioMs, second?.images, second?.countedBy]).toEqual([0, 2, null])
   })
 
-  test('holds of a call only what differs from its request', () => {
+  test('stores only those fields of a call that differ from its request', () => {
     const row = toSettled(toOpen(), { attempts: 128 })
     const { id, model, stream, user, keyId, teamId, endpoint, attempts, ...shared } = row
     const calls = Array.from({ length: 127 }, (_, i) =>
@@ -68,7 +68,7 @@ describe('a line', () => {
     expect(line.length).toBeLessThan(8_000)
   })
 
-  test('is the same among others, however many they are and whatever was taken back before it', () => {
+  test('is the same among others, however many they are and whatever was removed before it', () => {
     const lines = new Lines()
     const records = Array.from({ length: 400 }, (_, i) => settling(toSettled(toOpen({ user: '漢é'.repeat(i % 50) }))))
     for (const record of records) {
@@ -82,7 +82,7 @@ describe('a line', () => {
     expect(lines.bytes.length).toBe(0)
   })
 
-  test('with any byte changed or missing is passed over', () => {
+  test('with any byte changed or missing is skipped', () => {
     const line = toRecordLine(opening(toOpen())).slice(0, -1)
     for (let at = 0; at < line.length; at++) {
       expect(fromLine(`${line.slice(0, at)}${line[at] === '7' ? '8' : '7'}${line.slice(at + 1)}`)).toBeNull()
@@ -90,7 +90,7 @@ describe('a line', () => {
     }
   })
 
-  test('of a version that kept the first call within its request says what one of this version does', () => {
+  test('of a version that kept the first call within its request is read like one of this version', () => {
     const row = toSettled(toOpen(), { attempts: 2, upstream: 'spare' })
     const second = toSettledCall(toCall(row, 2))
     const said = { upstream: 'paid', status: 'failed', http_status: 500, reported_nano_usd: 7 }
@@ -115,13 +115,13 @@ describe('a line', () => {
     })
   })
 
-  test('that begins a segment is no record, and says what it is of', () => {
+  test("that begins a segment is no record, and states the segment's schema", () => {
     expect(read(toHead('0007_more'))).toBeNull()
     expect(toHead('0007_more')).toEndWith(' {"v":1,"schema":"0007_more"}\n')
   })
 })
 
-test('a segment that has been begun is made, though others take every file meanwhile', async () => {
+test('a segment in preparation is completed, even if others use up all file descriptors meanwhile', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-test-'))
   const script = resolve(import.meta.dir, 'short-of-files.ts')
   const command = `ulimit -n 64; exec '${process.execPath}' '${script}' '${join(folder, 'journal', 'a-1.log')}'`

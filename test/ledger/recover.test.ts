@@ -1,4 +1,4 @@
-/** What a start does with what a killed server left behind. */
+/** A start after a kill: records of the killed server. */
 import { beforeEach, expect, test } from 'bun:test'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -38,7 +38,7 @@ const start = () => {
 }
 const leave = (file: string, lines: string) => writeFileSync(join(folder.journal, file), lines + '\0'.repeat(4_096))
 
-test('every segment is replayed, whoever wrote it, and what no settle ends is given up', async () => {
+test('every segment is replayed, whichever server wrote it, and requests without an outcome are abandoned', async () => {
   const [settled, open, fresh] = [
     toOpen({ instance: 'old' }),
     toOpen({ instance: 'older' }),
@@ -52,12 +52,12 @@ test('every segment is replayed, whoever wrote it, and what no settle ends is gi
   expect(await start()).toEqual({ replayed: 4, abandoned: 1, kept: [] })
   expect(statusesOf(folder.database)).toEqual({ [settled.id]: 'ok', [open.id]: 'abandoned', [fresh.id]: 'open' })
   expect(listSegments(folder.journal)).toEqual([])
-  // Its lease lasts for as long as it runs, without a word from it.
+  // Its lease is valid for as long as it runs, without a message from it.
   expect(createLedgerWriter(folder.database).abandonGone(Number.MAX_SAFE_INTEGER - 1)).toBe(0)
 })
 
-test('a request that was killed costs what its calls came to as far as that is on record, and else what they had reserved', async () => {
-  /** Of a request that began so many calls, some of which had ended: 0 for one that failed. */
+test("a killed request costs its calls' recorded charges, and reservations of the others", async () => {
+  /** A request with this many calls, some of which had ended: 0 for a failed one. */
   const cost = (calls: number, ...ended: readonly number[]) => {
     const row = toOpen({ instance: 'gone', reservedNanoUsd: 1 })
     const open = Array.from({ length: calls - 1 }, (_, at) => toCall(row, at + 2, { reservedNanoUsd: 10 ** (at + 1) }))
@@ -85,15 +85,15 @@ test('a request that was killed costs what its calls came to as far as that is o
   expect(cost(2)).toBe(11)
   expect(cost(2, 0)).toBe(10)
   expect(cost(4, 0, 0, 0)).toBe(1_000)
-  // The first two answers came, and were not good enough; of the third nothing is known.
+  // The first two responses were received, but invalid; the third is unknown.
   expect(cost(3, 7, 40)).toBe(147)
 })
 
-test('a request that was killed between its calls costs what all of them had reserved', async () => {
+test('a request that was killed between its calls costs the reservations of all of them', async () => {
   const [row, other] = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
   const [second, third] = [toCall(row, 2), toCall(row, 3, { upstream: 'last', reservedNanoUsd: 7 })]
   createLedgerWriter(folder.database).apply([opening(row), calling(second)])
-  // Its last call, and another request as a whole, were on their way to the database.
+  // Its last call, and another whole request, were not in the database yet.
   const retried = settling(toSettled(other, { attempts: 2 }), [toSettledCall(toCall(other, 2))])
   leave('old-1.log', toRecordLine(calling(third)) + toRecordLine(calling(toCall(other, 2))) + toRecordLine(retried))
   expect(await start()).toEqual({ replayed: 3, abandoned: 1, kept: [] })
@@ -119,7 +119,7 @@ test('a request that was killed between its calls costs what all of them had res
   expect(rollup).toContainEqual(expect.objectContaining({ upstream: 'last', errors: 1, cost_nano_usd: 18_107 }))
 })
 
-test('a start that was killed half way changes nothing when it is made again', async () => {
+test('a start that was killed midway changes nothing when it is repeated', async () => {
   const rows = [toOpen({ instance: 'old' }), toOpen({ instance: 'old' })]
   const lines =
     rows.map((row) => toRecordLine(opening(row))).join('') + toRecordLine(settling(toSettled(rows[0] ?? toOpen())))
@@ -131,7 +131,7 @@ test('a start that was killed half way changes nothing when it is made again', a
   expect(contentsOf(folder.database)).toEqual(before)
 })
 
-test('a segment stays where another process keeps its records out of the database file', async () => {
+test('a segment stays if another process keeps its records out of the database file', async () => {
   leave('old-1.log', toRecordLine(opening(toOpen({ instance: 'old' }))))
   const reader = folder.other()
   reader.run('BEGIN')
@@ -143,14 +143,14 @@ test('a segment stays where another process keeps its records out of the databas
   expect(listSegments(folder.journal)).toEqual([])
 })
 
-test('a database that refuses stops the start and keeps the segments', async () => {
+test('a failing database stops the start and keeps the segments', async () => {
   leave('old-1.log', toRecordLine(opening(toOpen({ instance: 'old' }))))
   folder.other().run('BEGIN IMMEDIATE')
   await expect(start()).rejects.toThrow('locked')
   expect(listSegments(folder.journal)).toHaveLength(1)
 })
 
-test('a record that does not fit is kept in the journal folder and stops nothing', async () => {
+test('a rejected record is kept in the journal folder and stops nothing', async () => {
   const broken = toSettled(toOpen({ instance: 'old' }))
   Reflect.set(broken, 'attempts', null)
   const good = toOpen({ instance: 'new' })

@@ -29,7 +29,7 @@ test('100,000 refusals of three keys are all counted, in a row per key, code, an
   expect(rows).toBeLessThanOrEqual(4 * REFUSAL_CODES.length * 2)
 })
 
-test('while another writer holds the database they wait, and are added once', async () => {
+test('while another connection locks the database they wait, and are added once', async () => {
   const refusals = create()
   const other = folder.other()
   other.run('BEGIN IMMEDIATE')
@@ -61,7 +61,7 @@ test('with more keys than fit while the database is locked, the rest is counted 
   expect(stored()).toEqual({ rows: 50_001, refused: 60_000 })
 })
 
-test('errors after which there is a row, or no one to tell, are not counted', async () => {
+test('errors of recorded requests, or without a client to report to, are not counted', async () => {
   const refusals = create()
   for (const kind of ['client_closed', 'upstream_rejected', 'unknown_url'] as const)
     refusals.note(kind, undefined, HOUR)

@@ -1,4 +1,4 @@
-/** Requests found again: page by page, by what was asked of whom, by whatever somebody has of an id, and never by reading on and on. */
+/** Finding requests: page by page, by filters, by any ID, and always in bounded time. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { mintId } from '../../src/domain/id.ts'
 import { findRequest, type ListOptions, listRequests } from '../../src/ledger/requests.ts'
@@ -9,7 +9,7 @@ import { pruneSlice } from '../../src/store/sqlite/prune.ts'
 import { HOUR, opening, settling, toCall, toOpen, toSettled, toSettledCall } from './fixture.ts'
 import { overStores } from './stores.ts'
 
-/** Ids whose first digits are those of their time. */
+/** IDs whose first digits encode their time. */
 const toId = (at: number, end: string) => (HOUR + at).toString(16).padStart(12, '0') + end.padStart(20, '0')
 
 const ROWS: Partial<OpenRow & Outcome>[] = [
@@ -35,7 +35,7 @@ overStores((folder) => {
   }
 
   describe('pages', () => {
-    test('hold every request once, newest first, and the last one says that it is', async () => {
+    test('have every request once, newest first, and the last one is marked', async () => {
       put(...Array.from({ length: 7 }, () => ({})))
       const seen: number[][] = []
       let before: string | null = null
@@ -47,7 +47,7 @@ overStores((folder) => {
       expect(seen).toEqual([[6, 5, 4], [3, 2, 1], [0]])
     })
 
-    test('end where a bound is reached, say so, and the next one goes on from there', async () => {
+    test('end at a limit, say so, and the next one continues from there', async () => {
       put({ user: 'ada' }, ...Array.from({ length: 9 }, () => ({})))
       const first = await list({ user: 'ada' }, 6)
       expect(first).toEqual({ requests: [], next: toId(4, '4'), stoppedAfter: 6 })
@@ -58,7 +58,7 @@ overStores((folder) => {
       })
     })
 
-    test('are of a span of time by when requests were created, whose ids may run a little ahead', async () => {
+    test("are of a period by the requests' creation, whose IDs may be slightly ahead", async () => {
       put({ createdMs: HOUR - 1, id: toId(5, '1') }, { createdMs: HOUR, id: toId(0, '2') }, { createdMs: HOUR + 5 })
       expect((await list({ sinceMs: HOUR, untilMs: HOUR + 5 })).requests).toEqual([2])
       expect((await list({ untilMs: HOUR })).requests).toEqual([1])
@@ -96,7 +96,7 @@ overStores((folder) => {
   describe('a request', () => {
     const id = '0193a1b2c3d47e5f8a9b0c1d2e3f4a5b'
     const other = '0193a1b2ffff7e5f8a9b0c1d2e3f0000'
-    /** Of the last call; it has as many digits as ours. */
+    /** The upstream's ID of the last call; it has as many digits as ours. */
     const OF_OPENAI = `req_${'c0ffee00'.repeat(4)}`
     beforeEach(() => {
       put({ id: other })
@@ -131,7 +131,7 @@ overStores((folder) => {
       expect(await findRequest((await folder.readers()).requests, row.id)).toMatchObject({ id: row.id, status: 'open' })
     })
 
-    test('that nobody knows is told from several that may be meant', async () => {
+    test('that is unknown is distinguished from an ambiguous ID', async () => {
       const failing = async (text: string, most?: number) =>
         findRequest((await folder.readers()).requests, text, most).catch(({ message }) => message)
       const unknown = 'f'.repeat(32)
@@ -141,7 +141,7 @@ overStores((folder) => {
       expect(await failing('0193a1b2')).toBe(`'0193a1b2' matches several requests: ${id}, ${other}.`)
     })
 
-    test('that is older than what is kept is said to be that, by the time in its id; of a part of one, what is kept', async () => {
+    test('older than retention is reported as deleted, by the time in its ID; for a partial ID, the retention is reported', async () => {
       put({})
       const untilMs = HOUR + 3_600_000
       await folder.ship()
@@ -163,7 +163,7 @@ overStores((folder) => {
       ])
     })
 
-    test('is not looked for without an end: what was not looked at is said', async () => {
+    test('search is bounded, and reports the part that was not searched', async () => {
       const { message } = await findRequest((await folder.readers()).requests, '4a5b', 1).catch((error) => error)
       expect(message).toBe(`Request '4a5b' not found among the newest 1; for an older one, use the full ID.`)
     })

@@ -1,4 +1,7 @@
-/** What retention takes away and what it must leave, on a real database with its thread. No test waits: pauses are counted. */
+/**
+ * Rows that retention deletes and rows that it must keep, on a real database with its thread. No test waits: pauses are
+ * counted.
+ */
 import type { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
@@ -37,7 +40,7 @@ const DAY_MS = 24 * HOUR_MS
 const NOW = HOUR + 100 * DAY_MS + 1_234_567
 const KEEP_MS = 90 * DAY_MS
 const AUDIT_MS = 95 * DAY_MS
-/** What is older goes. */
+/** Older requests are deleted. */
 const UNTIL = HOUR + 10 * DAY_MS
 
 let folder: Folder
@@ -83,11 +86,11 @@ const settingOf = (database: Database, key: string) =>
   database.query<{ value: string }, [string]>('SELECT value FROM settings WHERE key = ?').get(key)?.value
 const settled = (createdMs: number, fields: Partial<OpenRow> = {}) =>
   settling(toSettled(toOpen({ createdMs, ...fields })))
-/** One request an hour, over 20 days. */
+/** One request per hour, over 20 days. */
 const hourly = () => Array.from({ length: 480 }, (_, hour) => settled(HOUR + hour * HOUR_MS + 1))
 const rollup = () => contentsOf(folder.database).rollup
 
-/** Writes as the ledger does: to the journal, then from there to the database. */
+/** Writes as the ledger does: to the journal, then to the database. */
 async function record(records: readonly LedgerRecord[]) {
   await journal.grow()
   expect(journal.append(records.map((record) => ({ record })))).toEqual([])
@@ -97,7 +100,7 @@ async function record(records: readonly LedgerRecord[]) {
   }
 }
 
-test('old requests go with their calls; their sums stay, and the audit finds nothing', async () => {
+test('old requests are deleted with their calls; their totals stay, and the audit has no findings', async () => {
   const old = toOpen({ createdMs: UNTIL - 1, upstream: 'spare' })
   const calls = [toSettledCall(toCall(old, 2))]
   store().apply([...hourly(), settling(toSettled(old, { attempts: 2 }), calls)])
@@ -112,14 +115,14 @@ test('old requests go with their calls; their sums stay, and the audit finds not
   mark.close()
 })
 
-test('an audit still finds what is missing after the hours that were taken away', async () => {
+test('an audit still finds missing rows after the deleted hours', async () => {
   store().apply(hourly())
   await retention().pass()
   folder.database.run(`DELETE FROM requests WHERE created_ms = ${UNTIL + 1}`)
   expect(findingsOf(folder.database, folder.path)).toMatchObject([{ kind: 'difference', hour_ms: UNTIL }])
 })
 
-test('what is open stays, however old, with its calls, and can be settled later', async () => {
+test('open requests stay, however old, with their calls, and can be settled later', async () => {
   const open = toOpen({ createdMs: HOUR + 1 })
   const call = toCall(open, 2)
   store().apply([opening(open), { kind: 'call', call }, settled(HOUR + 2)])
@@ -131,7 +134,7 @@ test('what is open stays, however old, with its calls, and can be settled later'
   expect(rollup()).toMatchObject([{ requests: 2 }])
 })
 
-test('calls that lost their request go with their time; those that are open stay', async () => {
+test('calls without their request are deleted at their time; open ones stay', async () => {
   store().apply([opening(toOpen({ createdMs: HOUR })), settled(UNTIL + 1)])
   const [lost, under] = [toOpen({ createdMs: HOUR + 5 }), toOpen({ createdMs: HOUR + 6 })]
   store().apply([lost, under].map((row) => ({ kind: 'call', call: toCall(row, 2) })))
@@ -140,13 +143,13 @@ test('calls that lost their request go with their time; those that are open stay
   expect(contentsOf(folder.database).calls).toMatchObject([{ request_id: under.id, status: 'open' }])
 })
 
-describe('what the journal still holds', () => {
+describe('requests in the journal', () => {
   const start = () => {
     const leases = createLeases(folder.database)
     return recover({ store: store(), leases, dataFolder: folder.path, instance: 'new', nowMs: UNTIL, log })
   }
 
-  test('stays in the database, or a start would apply it again and count it twice', async () => {
+  test('stay in the database, or a start would apply them again and count them twice', async () => {
     await record([settled(HOUR + 1), settled(UNTIL + 1)])
     const before = contentsOf(folder.database)
     const uncovered = retention({ checkpoint: async () => false })
@@ -155,7 +158,7 @@ describe('what the journal still holds', () => {
     expect(contentsOf(folder.database)).toEqual(before)
   })
 
-  test('goes once it is given up, also out of the segment that a quiet server writes for months', async () => {
+  test('are deleted once released, even from a segment that an idle server writes for months', async () => {
     await record([settled(HOUR + 1), settled(UNTIL + 1)])
     const sums = rollup()
     expect(await retention().pass()).toMatchObject({ requests: 1 })
@@ -166,7 +169,7 @@ describe('what the journal still holds', () => {
     expect(rollup()).not.toEqual(sums)
   })
 
-  test('holds back no more than what came after it', async () => {
+  test('only hold back later requests', async () => {
     store().apply([settled(HOUR + 1), settled(HOUR + 2 * HOUR_MS)])
     await record([opening(toOpen({ createdMs: HOUR + HOUR_MS + 5 }))])
     const uncovered = retention({ checkpoint: async () => false })
@@ -213,7 +216,7 @@ describe('old rows of the configuration', () => {
   const config = () => createConfigStore(folder.database)
   const by = (nowMs: number) => ({ actor: 'cli', nowMs })
   const namesOf = async () => (await config().readKeys()).keys.map(({ name }) => name).sort()
-  /** Keys that `launch` and members have made, and ended. */
+  /** Keys that `launch` and members have created, and revoked. */
   async function make(name: string, endMs: number, how: 'revoked' | 'expired' = 'revoked') {
     const expiresMs = how === 'expired' ? endMs : null
     const { key } = await createKey(config(), { name, models: ['acme/*'], expiresMs }, by(HOUR))
@@ -221,7 +224,7 @@ describe('old rows of the configuration', () => {
     return key
   }
 
-  test('keys that were revoked or have expired go after --retention, and who has read them before sees that', async () => {
+  test('revoked and expired keys are deleted after --retention, and earlier readers notice', async () => {
     await createKey(config(), { name: 'in force' }, by(HOUR))
     await make('revoked', HOUR + 1)
     await make('expired', HOUR + 2, 'expired')
@@ -236,7 +239,7 @@ describe('old rows of the configuration', () => {
     expect(await retention().pass()).toMatchObject({ keys: 0 })
   })
 
-  test('keys that had a request stay when it goes, since usage names them; so do those of --retention forever', async () => {
+  test('keys with a request stay when it is deleted, since usage names them; so do all with --retention forever', async () => {
     const [used, open] = [await make('used', HOUR + 1), await make('under way', HOUR + 1)]
     store().apply([settled(HOUR, { keyId: used.id }), opening(toOpen({ createdMs: HOUR, keyId: open.id }))])
     expect(await retention().pass()).toMatchObject({ requests: 1, keys: 0 })
@@ -245,7 +248,7 @@ describe('old rows of the configuration', () => {
     expect(await retention({ keepMs: Number.POSITIVE_INFINITY }).pass()).toMatchObject({ keys: 0 })
   })
 
-  test('counts of refused requests go after --retention, in slices, and then the keys that had no others', async () => {
+  test('counts of refused requests are deleted after --retention, in slices, and then keys without any others', async () => {
     const { id: keyId } = await make('only refused', HOUR + 1)
     const { id: later } = await make('refused since', HOUR + 1)
     const count = { keyId, teamId: '', code: 'no_key', refused: 1, lastMs: HOUR } as const
@@ -258,14 +261,14 @@ describe('old rows of the configuration', () => {
     expect(folder.database.query('SELECT hour_ms FROM refusals_hourly').all()).toEqual([{ hour_ms: UNTIL }])
   })
 
-  test('a key stays while the journal may have a request of it', async () => {
+  test('a key stays while the journal may have one of its requests', async () => {
     const { id } = await make('in the journal', HOUR + 1)
     await journal.grow()
     journal.append([{ record: settled(HOUR, { keyId: id }) }])
     expect(await retention({ checkpoint: async () => false }).pass()).toMatchObject({ keys: 0 })
   })
 
-  test('entries of the audit log go after --audit-retention, in slices, and a newer one stays', async () => {
+  test('audit log entries are deleted after --audit-retention, in slices, and a newer one stays', async () => {
     const edges = [HOUR, NOW - AUDIT_MS - 1, NOW - AUDIT_MS, NOW]
     for (let i = 0; i < 100; i++) await createKey(config(), { name: `k${i}` }, by(HOUR))
     for (const ms of edges) await createKey(config(), { name: `at ${ms}` }, by(ms))
@@ -278,7 +281,7 @@ describe('old rows of the configuration', () => {
   })
 })
 
-test('another writer is given way to, and retention goes on after it', async () => {
+test('retention yields to another writer, and continues after it', async () => {
   store().apply(hourly())
   const other = folder.other()
   other.run('BEGIN IMMEDIATE')
@@ -290,7 +293,7 @@ test('another writer is given way to, and retention goes on after it', async () 
   expect(pauses).toBeGreaterThan(3)
 })
 
-test('a server that stops waits for one slice alone, and what is left goes another time', async () => {
+test('a stopping server waits only for one slice, and the rest is deleted another time', async () => {
   store().apply(hourly())
   let stopping: Promise<void> | null = null
   const stopped = retention({
@@ -306,7 +309,7 @@ test('a server that stops waits for one slice alone, and what is left goes anoth
   expect(await retention().pass()).toMatchObject({ requests: 240 - requests })
 })
 
-test('nothing goes with --retention forever, nor by a clock that is ahead of the ledger by more than a week', async () => {
+test('nothing is deleted with --retention forever, or by a clock that is over a week ahead of the ledger', async () => {
   store().apply(hourly())
   expect(await retention({ keepMs: Number.POSITIVE_INFINITY }).pass()).toMatchObject({ requests: 0 })
   const newest = HOUR + 480 * HOUR_MS
@@ -314,7 +317,7 @@ test('nothing goes with --retention forever, nor by a clock that is ahead of the
   expect(await retention({ ...ahead, keepMs: 30 * DAY_MS }).pass()).toMatchObject({ requests: 0 })
 })
 
-test('a clock that is far ahead of the ledger, since nobody asked for months, is believed once it has run for a week', async () => {
+test('a clock far ahead of the ledger, after months without requests, is trusted once it has run for a week', async () => {
   store().apply(hourly())
   const newest = HOUR + 480 * HOUR_MS
   let ranMs = 0
@@ -329,7 +332,7 @@ test('a clock that is far ahead of the ledger, since nobody asked for months, is
   expect(await pass()).toMatchObject({ requests: 480 })
 })
 
-test('the room that old requests leave goes back to the disk, and the server does not take that for a loss', async () => {
+test('freed space returns to the disk, and the server does not mistake that for a data loss', async () => {
   const many = Array.from({ length: 30_000 }, () => settled(HOUR + 1))
   for (let at = 0; at < many.length; at += 1_000) store().apply(many.slice(at, at + 1_000))
   await checkpoint()

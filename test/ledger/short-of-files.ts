@@ -1,4 +1,4 @@
-/** Makes a segment while this process takes every file that it may have open: `bun test/ledger/short-of-files.ts PATH`. */
+/** Creates a segment while this process uses all of its file descriptors: `bun test/ledger/short-of-files.ts PATH`. */
 import { existsSync, openSync } from 'node:fs'
 import { toHead } from '../../src/ledger/journal-file.ts'
 import { createSegment } from '../../src/ledger/segment.ts'
@@ -9,7 +9,7 @@ while (!existsSync(path)) await Bun.sleep(0)
 try {
   for (;;) openSync('/dev/null', 'r')
 } catch {
-  // None is left.
+  // No file descriptor is left.
 }
 const segment = await making
 process.stdout.write(`${segment.used > 0}\n`)

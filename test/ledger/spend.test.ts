@@ -1,4 +1,6 @@
-/** The spend of keys and teams, whatever store has the ledger: what was settled, what is reserved, and their last use and refusal. */
+/**
+ * Spend of keys and teams, for each store of the ledger: settled and reserved amounts, and their last use and refusal.
+ */
 import { expect, test } from 'bun:test'
 import { createLedgerWriter } from '../../src/store/sqlite/ledger-apply.ts'
 import { createRefusalWriter } from '../../src/store/sqlite/refusals.ts'
@@ -21,7 +23,7 @@ overStores((folder) => {
   const spending = async (kind: 'key' | 'team', id?: string) =>
     Object.fromEntries(await (await folder.readers()).spend.spending(kind, SPANS, id))
 
-  test('keys and teams have what was settled and what is open, in each period, and when they were last used', async () => {
+  test('keys and teams have their settled and open amounts, per period, and their last use', async () => {
     const at = (days: number, costNanoUsd: number, keyId = 'key-a') =>
       settling(toSettled(toOpen({ createdMs: HOUR + days * DAY_MS, keyId, teamId: 'team-a' }), { costNanoUsd }))
     commit(at(0, 1), at(-1, 10), at(-2, 100), at(-3, Number.MAX_SAFE_INTEGER - 200), at(1, 7, 'key-b'))
@@ -44,7 +46,7 @@ overStores((folder) => {
     expect(await (await folder.readers()).spend.latestHour(HOUR + 1)).toBe(HOUR)
   })
 
-  test('their last refusal is the newest, with how many there were since a time', async () => {
+  test('their last refusal is the newest, with the number since a time', async () => {
     const count = { teamId: 'team-a', code: 'no_key', refused: 2 } as const
     folder.database.run(
       `INSERT INTO keys (id, name, metadata, created_ms) VALUES ('key-a', 'a', '{}', 0), ('key-b', 'b', '{}', 0)`,

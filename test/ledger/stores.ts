@@ -10,9 +10,9 @@ import { forAllTests, forEachTest } from '../support/lifetime.ts'
 import { createFolder, createTestLog, type Folder } from './fixture.ts'
 
 export interface TestLedger extends Folder {
-  /** Of all that was applied. */
+  /** Number of applied records. */
   readers(): Promise<ReportReaders>
-  /** Before rows are removed, which happens long after they were shipped. */
+  /** Called before rows are deleted, which happens long after they were shipped. */
   ship(): Promise<void>
 }
 

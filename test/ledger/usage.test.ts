@@ -1,4 +1,4 @@
-/** Reports of usage: what they say is what the ledger says, to the nano-dollar, however it is grouped, cut and filtered. */
+/** Usage reports match the ledger to the nano-dollar, with every grouping, period, and filter. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { toFirstId } from '../../src/domain/id.ts'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
@@ -35,7 +35,7 @@ import { overStores, startServer } from './stores.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** An hour that ends a day and a month. */
+/** An hour at the end of a day and a month. */
 const NEW_MONTH = Date.UTC(2026, 10)
 const ALL: Span = { fromMs: 0, untilMs: NEW_MONTH + 400 * DAY_MS }
 const TEAMS = ['team-0', 'team-1'].map((id) => ({
@@ -93,7 +93,7 @@ overStores((folder, store) => {
     model: (row) => row.model,
     upstream: (row) => row.upstream,
     endpoint: (row) => row.endpoint,
-    // Nobody's name is no name.
+    // A missing user is null.
     user: (row) => row.user || null,
     day: (row) => Number(row.created_ms - (row.created_ms % BigInt(DAY_MS))),
     hour: (row) => Number(row.created_ms - (row.created_ms % BigInt(HOUR_MS))),
@@ -102,7 +102,7 @@ overStores((folder, store) => {
   const toName = (by: readonly Dimension[], { key, team, ...rest }: UsageGroup) =>
     JSON.stringify(by.map((one) => ({ ...rest, key: key?.id, team: team?.id ?? null })[one]))
 
-  /** Adds up the ledger's own rows, by the book: every value as SQLite has it. */
+  /** Adds up the ledger's rows by brute force: every value as SQLite has it. */
   function addUp(
     by: readonly Dimension[],
     { fromMs, untilMs }: Span,
@@ -144,10 +144,10 @@ overStores((folder, store) => {
     ...DIMENSIONS.slice(i + 1).map((two) => [one, two]),
   ])
 
-  /** Names that would be taken apart, or run together, by who is careless with them. */
+  /** Names that careless code would split or join. */
   const USERS = [null, '', 'ann', "O'Hara", '["ann","b"]', 'ann","b', 'x'.repeat(256), '=1+1', 'ann\u0000b']
 
-  /** Writes a ledger that a seed decides: hours and months end in it, keys change teams, sums go beyond 2^53. */
+  /** Writes a ledger from a seed: hours and months end in it, keys change teams, sums exceed 2^53. */
   function writeLedger(seed: number): void {
     const pick = createPicker(seed)
     const oneOf = <T>(...values: readonly T[]) => values[pick(values.length)] as T
@@ -187,7 +187,7 @@ overStores((folder, store) => {
     abandonOthers(folder.database, 'here')
   }
 
-  describe('whatever the ledger has', () => {
+  describe('for any ledger', () => {
     test.each(store === 'SQLite' ? [1, 2, 3] : [1])(
       'every grouping of it adds up to it, over any span of time (seed %i)',
       async (seed) => {
@@ -262,7 +262,7 @@ overStores((folder, store) => {
       },
     )
 
-    test('what is filtered is what each group of it says', async () => {
+    test('a filter gives the same as the group of that value', async () => {
       writeLedger(4)
       for (const dimension of ['model', 'upstream', 'user'] as const) {
         const { rows } = await report({ by: [dimension] })
@@ -294,7 +294,7 @@ overStores((folder, store) => {
       }
     }
 
-    test('beyond the limit are one, and those that cost most are told apart', async () => {
+    test('beyond the limit are combined, except the most expensive ones', async () => {
       spend(['a', 5], ['b', 50], ['c', 7], ['d', 0], ['d', 0], ['e', 0])
       expect(await shown({ limit: 2 })).toEqual({
         rows: [
@@ -307,7 +307,7 @@ overStores((folder, store) => {
       expect((await report({ limit: 4 })).rows.map(({ group }) => group.key?.id)).toEqual(['b', 'c', 'a', 'd'])
     })
 
-    test('of hours stand by time, those of one hour by cost', async () => {
+    test('of hours are sorted by time, those of one hour by cost', async () => {
       for (const [i, costNanoUsd] of [3, 9, 1].entries()) commit(settle({ createdMs: HOUR + i * HOUR_MS, costNanoUsd }))
       commit(settle({ createdMs: HOUR, costNanoUsd: 4, keyId: 'other' }))
       const at = (hours: number) => HOUR + hours * HOUR_MS
@@ -321,7 +321,7 @@ overStores((folder, store) => {
       expect((await shown({ by: ['hour', 'key'] })).rows.map(([, cost]) => cost)).toEqual([4n, 3n, 9n, 1n])
     })
 
-    test('are as right where clients name more users than memory should hold', async () => {
+    test('are exact even if clients name more users than fit into memory', async () => {
       const users = Array.from({ length: 10_050 }, (_, i) =>
         settle({ user: `user-${i}`, costNanoUsd: 1, createdMs: HOUR }),
       )
@@ -337,7 +337,7 @@ overStores((folder, store) => {
     })
   })
 
-  describe('where old requests are gone', () => {
+  describe('if old requests were deleted', () => {
     const at = (hours: number, costNanoUsd: number) =>
       settle({ createdMs: HOUR + hours * HOUR_MS, costNanoUsd, user: 'ann' })
     const prune = async (untilMs: number) => {
@@ -350,7 +350,7 @@ overStores((folder, store) => {
       commit(at(0, 1), at(0.75, 10), at(1.25, 100), at(1.75, 1_000), at(2.25, 10_000))
     })
 
-    test('a part of an hour is reported as the whole hour, and said to be', async () => {
+    test('a part of an hour is reported as the whole hour, and marked', async () => {
       const span = { fromMs: half(0.5), untilMs: half(1.5) }
       expect(await report({ span })).toMatchObject({ total: { costNanoUsd: 110n }, isMoved: false })
       await prune(half(1))
@@ -377,7 +377,7 @@ overStores((folder, store) => {
         })
     })
 
-    test('users are reported from the first hour on whose requests are all there', async () => {
+    test('users are reported from the first hour whose requests are complete', async () => {
       await prune(half(1))
       const { rows, sinceMs, isMoved } = await report({ by: ['user'], span: { fromMs: 0, untilMs: half(3) } })
       expect([rows.map(({ figures }) => figures.costNanoUsd), sinceMs, isMoved]).toEqual([[11_100n], half(1), true])
@@ -388,7 +388,7 @@ overStores((folder, store) => {
       expect((await report({ where: { user: ['ann'] } })).total.costNanoUsd).toBe(11_100n)
     })
 
-    test('those that go while they are read are not half in it', async () => {
+    test('requests deleted during the report are not partly in it', async () => {
       const reader = (await folder.readers()).usage
       const pruned: UsageReader = {
         ...reader,
@@ -404,13 +404,13 @@ overStores((folder, store) => {
     })
   })
 
-  test('tokens beyond what a number has exactly are added up', async () => {
+  test('tokens beyond the exact range of a number are added up', async () => {
     commit(...[1, 2].map(() => settle({ promptTokens: Number.MAX_SAFE_INTEGER })))
     for (const by of [['key'], ['key', 'model'], ['user']] as Dimension[][])
       expect((await report({ by })).total.promptTokens).toBe(2 * Number.MAX_SAFE_INTEGER)
   })
 
-  test('of what was spent alone it tells the same, from sums and from requests', async () => {
+  test('spend alone is the same, from totals and from requests', async () => {
     commit(settle({ costNanoUsd: 7, durationMs: 900, user: 'x' }), settle({ createdMs: HOUR + DAY_MS, durationMs: 50 }))
     for (const by of [['key'], ['key', 'model'], ['day', 'model'], ['user']] as Dimension[][]) {
       const whole = await report({ by })
@@ -429,7 +429,7 @@ overStores((folder, store) => {
   })
 
   describe('reading', () => {
-    test('a month of days goes through the sums of its days, today included, but for a part of an hour', async () => {
+    test('a month of days reads the totals of its days, today included, except for a part of an hour', async () => {
       commit(...[0, 1, 29].map((days) => settle({ createdMs: HOUR - days * DAY_MS })))
       const asked = async (options: Asked) => {
         const reader = (await folder.readers()).usage
@@ -466,7 +466,7 @@ overStores((folder, store) => {
       expect(await asked({ ...month, by: ['key', 'upstream'], where: { model: ['acme/large'] } })).toEqual([3, 'hours'])
       expect(await asked({ ...month, by: ['key', 'model'], where: { model: ['acme/large'] } })).toEqual([3, 'hours'])
       expect(await asked({ sinceMs: HOUR - 29 * DAY_MS - 1, untilMs: null })).toEqual([3, 'requests', 'hours', 'days'])
-      // What is beyond the end, since a clock was set back, is not in it.
+      // Rows after the end, from a clock that was set back, are excluded.
       commit(settle({ createdMs: HOUR + 3 * HOUR_MS }))
       expect(await asked({ ...month, by: ['model'] })).toEqual([3, 'days', 'hours'])
     })
@@ -476,7 +476,7 @@ overStores((folder, store) => {
 describe('in SQLite', () => {
   const folder = forEachTest(createFolder)
 
-  test('a report that takes too long is given up, and holds up no checkpoint', async () => {
+  test('a report that takes too long is stopped, and delays no checkpoint', async () => {
     createLedgerWriter(folder.database).apply([
       settle({ createdMs: HOUR }),
       settle({ createdMs: HOUR + DAY_MS, user: 'ann' }),
@@ -494,17 +494,17 @@ describe('in SQLite', () => {
     connection.close()
   })
 
-  describe('reading goes through the span alone', () => {
+  describe('reports only read their period', () => {
     const planOf = (query: Parameters<typeof toUsageStatement>[1]) =>
       folder.database
         .query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${toUsageStatement(DIALECT, query).sql}`)
         .all()
         .map(({ detail }) => detail)
-        // A page is put in order in memory; what it is read from is what counts.
+        // A page is sorted in memory; the test checks the rows read.
         .filter((detail) => /^(SEARCH|SCAN)/.test(detail))
     const where = { model: ['acme/*'], upstream: ['paid'] }
 
-    test('of the sums of days, where one thing at a time is told apart or filtered', () => {
+    test('of the daily totals, for one dimension or filter', () => {
       for (const [by, where] of [
         [['day', 'model'], {}],
         [['key'], {}],
@@ -516,7 +516,7 @@ describe('in SQLite', () => {
         ])
     })
 
-    test('of those within one model or one team, which the others beside it do not lengthen', () => {
+    test('of those of one model or one team, independent of others', () => {
       for (const [by, where] of [
         [['key'], { model: ['acme/large'] }],
         [['day', 'upstream'], { model: ['acme/large'], upstream: ['paid', 'spare'] }],
@@ -529,7 +529,7 @@ describe('in SQLite', () => {
         ])
     })
 
-    test('of those of hours, or the part of them that is of the key or the team', () => {
+    test('of the hourly totals, or their part of the key or the team', () => {
       const search = (index: string) => [
         expect.stringMatching(new RegExp(`^SEARCH usage_hourly USING ${index} \\(.*hour_ms>`)),
       ]
@@ -549,7 +549,7 @@ describe('in SQLite', () => {
 describeWith('PostgreSQL')('in PostgreSQL', () => {
   const server = forAllTests(startServer)
 
-  test('requests are read from the months of the span alone, and days and hours by their key', async () => {
+  test("requests are read only from the period's months, and days and hours by their key", async () => {
     await server.postgres.query('select tollgate.make_ledger_months($1::int8, $2::int8)', [
       NEW_MONTH,
       NEW_MONTH + 90 * DAY_MS,

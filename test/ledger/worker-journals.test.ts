@@ -91,7 +91,7 @@ const statusesOf = (ids: readonly string[]) => {
   return ids.map((id) => rows.get(id))
 }
 
-/** What a loaded worker was told to be durable. */
+/** Records that a loaded worker was told are durable. */
 function readAcknowledged(file: string) {
   const [opened, settled] = [new Set<string>(), new Map<string, string>()]
   for (const line of readFileSync(file, 'utf8').split('\n').slice(0, -1)) {
@@ -102,7 +102,7 @@ function readAcknowledged(file: string) {
   return { opened, settled }
 }
 
-test('a worker that is killed under load leaves all that it acknowledged, and other workers notice nothing', async () => {
+test('a worker that is killed under load leaves all that it acknowledged, and other workers are unaffected', async () => {
   const keeper = await openKeeper('keeper')
   const [killed, other] = [await startWorker(keeper, 'one'), await startWorker(keeper, 'two')]
   const open = await other.ask(OPEN, { count: 3 })
@@ -117,7 +117,7 @@ test('a worker that is killed under load leaves all that it acknowledged, and ot
   for (const [id, status] of settled) expect(rows.get(id)).toBe(status)
   for (const id of opened) if (!settled.has(id)) expect(rows.get(id)).toMatch(/^(ok \d+|abandoned 9000)$/)
   expect([...rows.values()].filter((status) => status === 'open')).toHaveLength(3)
-  // Each once, with what the ledger says.
+  // Each once, as in the ledger.
   const costs = new Map(keeper.ended.map(({ id, costNanoUsd }) => [id, costNanoUsd]))
   expect(keeper.ended).toHaveLength(costs.size)
   for (const [id, cost] of costs) expect(rows.get(id)).toEndWith(` ${cost}`)
@@ -130,7 +130,7 @@ test('a worker that is killed under load leaves all that it acknowledged, and ot
   expect(statusesOf(open)).toEqual(['ok 70', 'ok 70', 'ok 70'])
 }, 30_000)
 
-test('segments are released while their worker lives, and retention deletes what they had', async () => {
+test('segments are released while their worker lives, and retention deletes their requests', async () => {
   const keeper = await openKeeper('keeper')
   const worker = await startWorker(keeper, 'one')
   for (let turn = 0; turn < 6; turn++) {
@@ -141,7 +141,7 @@ test('segments are released while their worker lives, and retention deletes what
   expect(await worker.ask(FLUSH_HERE, null)).toMatchObject({ waiting: 0 })
   expect(await worker.ask(BACKLOG, null)).toEqual({ records: 0, state: 'ok' })
   expect(keeper.ledger.backlog().records).toBe(0)
-  // 12 MB in a segment of 1 MiB and several of 8 MiB: what is left is the current one, and a spare one.
+  // 12 MB in a segment of 1 MiB and several of 8 MiB: the current one and a spare one remain.
   await until('the first segments to be released', () => worker.segments().length <= 2)
   nowMs += 3 * DAY_MS
   expect(keeper.others.oldestMs()).toBeLessThan(nowMs - 2 * DAY_MS)
@@ -159,7 +159,7 @@ test('segments are released while their worker lives, and retention deletes what
   expect(findings()).toEqual([])
 }, 30_000)
 
-test('a line that a killed worker did not finish is no record, and those before it count', async () => {
+test('an unfinished line of a killed worker is no record, and earlier ones count', async () => {
   const keeper = await openKeeper('keeper')
   const worker = await startWorker(keeper, 'one')
   const ids = await worker.ask(OPEN, { count: 3 })
@@ -174,7 +174,7 @@ test('a line that a killed worker did not finish is no record, and those before 
   expect(findings()).toEqual([])
 })
 
-test('a keeper that starts while workers live leaves them their requests, and has what they write until they end', async () => {
+test('a keeper that starts while workers live leaves them their requests, and has their records until they end', async () => {
   const first = await openKeeper('first')
   const worker = await startWorker(first, 'one')
   const [early = '', late = '', lost = ''] = await worker.ask(OPEN, { count: 3 })
@@ -199,7 +199,7 @@ test('a keeper that starts while workers live leaves them their requests, and ha
   expect(findings()).toEqual([])
 })
 
-test('a new budget counts what workers have spent and have open, also what they have only just written', async () => {
+test("a new budget includes workers' settled and open amounts, even just written ones", async () => {
   const keeper = await openKeeper('keeper')
   const workers = [await startWorker(keeper, 'one'), await startWorker(keeper, 'two')]
   const limiter = createLimiter()
@@ -235,7 +235,7 @@ test('a new budget counts what workers have spent and have open, also what they 
   expect(keeper.reader.spent({ kind: 'key', id: 'key-a' }, since(0))).toBe(2 * 500 + 5 * 100 + 9_000)
 })
 
-test('while another process locks the database, workers go on, and the keeper tells so once', async () => {
+test('while another process locks the database, workers continue, and the keeper reports it once', async () => {
   const keeper = await openKeeper('keeper')
   const worker = await startWorker(keeper, 'one')
   const ids = await worker.ask(OPEN, { count: 10 })
@@ -256,7 +256,7 @@ test('while another process locks the database, workers go on, and the keeper te
   expect(statusesOf(ids)).toEqual(ids.map(() => 'ok 60'))
 })
 
-test('a row that the database rejects is set aside, and the journal goes on', async () => {
+test('a row that the database rejects is set aside, and the journal continues', async () => {
   const keeper = await openKeeper('keeper')
   const worker = await startWorker(keeper, 'one')
   const [broken = '', good = ''] = await worker.ask(OPEN, { count: 2 })
@@ -267,7 +267,7 @@ test('a row that the database rejects is set aside, and the journal goes on', as
   expect(readSegment(join(dataFolder, 'journal', 'keeper.rejected'))).toHaveLength(1)
 })
 
-test('a worker whose journal is removed takes no requests, and holds up no other worker', async () => {
+test('a worker whose journal is removed accepts no requests, and delays no other worker', async () => {
   const keeper = await openKeeper('keeper')
   const [one, two] = [await startWorker(keeper, 'one'), await startWorker(keeper, 'two')]
   for (const path of one.segments()) rmSync(path)
@@ -279,7 +279,7 @@ test('a worker whose journal is removed takes no requests, and holds up no other
   expect(statusesOf(ids)).toEqual(['open', 'open'])
 })
 
-test('a worker that loses its keeper goes on, and its files tell what it writes', async () => {
+test('a worker that loses its keeper continues, and its files have its records', async () => {
   const keeper = await openKeeper('keeper')
   const worker = await startWorker(keeper, 'one')
   const early = await worker.ask(OPEN, { count: 1 })

@@ -1,4 +1,7 @@
-/** A worker as a process of its own, which records what a test asks for: `bun worker-process.ts <data folder> <socket> <instance>`. */
+/**
+ * A worker as a separate process, which records a test's requests: `bun worker-process.ts <data folder> <socket>
+ * <instance>`.
+ */
 import { appendFileSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { topic } from '../../src/domain/link.ts'
@@ -10,13 +13,13 @@ import { createTestLog, HOUR, opening, toOpen, toSettled } from './fixture.ts'
 
 /** Opens requests, and returns their IDs once they are durable. */
 export const OPEN = topic<{ count: number; fields?: Partial<OpenRow> }, string[]>('test.open')
-/** Settles requests that are open here. */
+/** Settles requests that are open in this worker. */
 export const SETTLE = topic<{ ids: readonly string[]; costNanoUsd: number }, null>('test.settle')
 /** Opens and settles until it is killed. Each acknowledgment is a line of the file: `open` or the cost, and the ID. */
 export const LOAD = topic<string>('test.load')
 /** Opens requests after the keeper's end of the link is closed. */
 export const WRITE_ALONE = topic<number>('test.write-alone')
-/** Begins a line, and dies. */
+/** Begins a line, and ends the process. */
 export const TEAR = topic<null>('test.tear')
 export const BACKLOG = topic<null, { records: number; state: string }>('test.backlog')
 export const FLUSH_HERE = topic<null, { applied: number; waiting: number }>('test.flush')

@@ -1,4 +1,4 @@
-/** What providers send is read exactly, or refused with the place that is wrong. */
+/** Providers' exports are read exactly, or refused with the position of the error. */
 import { describe, expect, test } from 'bun:test'
 import { type Bill, BillReader, readPages } from '../../../src/ledger/reconcile/bill.ts'
 import { findProvider, type ProviderName, providers } from '../../../src/ledger/reconcile/providers.ts'
@@ -54,7 +54,7 @@ describe('amounts', () => {
   )
 })
 
-test("a line item's model is what stands before the direction, without tier and modality", () => {
+test("a line item's model is the text before the direction, without tier and modality", () => {
   const items = [
     'gpt-5-2026-01-02, cached input',
     'priority | gpt-5, output, long context',
@@ -72,7 +72,7 @@ test("a line item's model is what stands before the direction, without tier and 
   ])
 })
 
-test('inputs of Anthropic are added up as others report them', () => {
+test('inputs of Anthropic are added up as other providers report them', () => {
   const [line] = read('anthropic', JSON.stringify(usageReport([{ model: 'm' }]))).usage
   expect(line?.figures).toEqual({
     ...{ input: 1_500 + 200 + 500 + 1_000, cached: 200, cache_write: 1_500, cache_write_1h: 1_000 },
@@ -80,7 +80,7 @@ test('inputs of Anthropic are added up as others report them', () => {
   })
 })
 
-test('only whole days that are over count, also those without usage, and hours make up a day', () => {
+test('only complete days count, including those without usage, and hours add up to a day', () => {
   const hours = usage([])
   const [bucket] = hours.data
   if (!bucket) throw new Error('no bucket')
@@ -94,7 +94,7 @@ test('only whole days that are over count, also those without usage, and hours m
   expect(bill.notes).toEqual(['2026-11-17, 2026-11-21: not a whole day in the export, left out.'])
 })
 
-test('a page without lines is what the rest of its file is, and left out if nothing says', () => {
+test('a page without lines is of the same kind as the rest of its file, and ignored if nothing tells the kind', () => {
   const [day, next] = [DAY, DAY + 86_400_000]
   const text = (...pages: object[]) => JSON.stringify(pages).replaceAll('"VALUE"', '1')
   const known = read('openai', text(costs([], day), costs([{}], next)))
@@ -118,7 +118,7 @@ test('the provider is known by the first line', () => {
   expect(findProvider([{ data: [] }])).toBe(null)
 })
 
-describe('a file is refused, with the place, if', () => {
+describe('a file is refused, with the position, if', () => {
   const line = (fields: object) => JSON.stringify(usage([fields]))
   test.each([
     ['it is no JSON', 'openai', ['nothing'], /0\.json must hold the JSON/],
@@ -173,7 +173,7 @@ describe('a file is refused, with the place, if', () => {
   })
 })
 
-test('usage of services that Tollgate never calls is left out, and said', () => {
+test('usage of services that Tollgate never calls is left out, with a note', () => {
   const bill = read('openai', JSON.stringify(usage([{}, { object: 'organization.usage.images.result' }])))
   expect([bill.usage.length, bill.notes]).toEqual([1, ["1 line of services that Tollgate doesn't call: left out."]])
 })

@@ -1,4 +1,4 @@
-/** Pages in the form of the providers' APIs, of one UTC day. */
+/** Pages in the form of the providers' APIs, for one UTC day. */
 
 export const DAY = Date.UTC(2026, 10, 16)
 const DAY_S = 86_400
