@@ -1,4 +1,4 @@
-/** Archives are somebody else's: what is in them is unpacked into its folder, or nothing of it is taken. */
+/** Archives from third parties: they are unpacked into their folder, or rejected completely. */
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ async function take(bytes: Uint8Array, mostBytes = 1_000_000): Promise<void> {
 const LONG = `${'deep/'.repeat(30)}file`
 
 describe('a .tar.gz', () => {
-  test('becomes files, folders and links', async () => {
+  test('becomes files, folders, and links', async () => {
     await take(
       makeTarGz([
         { name: 'build/', type: '5' },
@@ -35,7 +35,7 @@ describe('a .tar.gz', () => {
     expect(readlinkSync(join(out, 'build/lib.so'))).toBe('lib.so.1')
     expect(readFileSync(join(out, LONG), 'utf8')).toBe('far')
     expect(statSync(join(out, 'empty')).size).toBe(0)
-    // What others may do with it, the umask says.
+    // The umask decides the permissions of other users.
     expect(statSync(join(out, 'build/llama-server')).mode & 0o100).toBe(0o100)
     expect(statSync(join(out, 'build/lib.so.1')).mode & 0o111).toBe(0)
   })
@@ -99,14 +99,14 @@ describe('a .tar.gz', () => {
     expect(readdirSync(folder.path).toSorted()).toEqual(['archive', 'out'])
   })
 
-  test('that is cut off or damaged is refused', async () => {
+  test('that is truncated or damaged is refused', async () => {
     const whole = makeTarGz([{ name: 'a', content: 'some text '.repeat(1_000) }])
     for (const length of [3, 30, Math.floor(whole.length / 2), whole.length - 30])
       await expect(take(whole.subarray(0, length))).rejects.toHaveProperty('name', 'BadArchive')
   })
 })
 
-test('what is none is refused, and so is what is no tar behind gzip', async () => {
+test('a file of another format is refused, and so is a gzip without a tar', async () => {
   await expect(take(Buffer.from('hello'))).rejects.toThrow('is not a valid .tar.gz file')
   await expect(take(Buffer.alloc(0))).rejects.toThrow('is not a valid .tar.gz file')
   await expect(take(gzipSync(Buffer.alloc(2_000, 'x')))).rejects.toThrow("can't be unpacked")

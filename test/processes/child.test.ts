@@ -1,4 +1,4 @@
-/** A secret in text that comes in pieces. */
+/** A secret in text that arrives in pieces. */
 import { expect, test } from 'bun:test'
 import { Redactor } from '../../src/processes/child.ts'
 
@@ -7,7 +7,7 @@ function hide(...pieces: string[]): string {
   return pieces.map((piece) => hider.take(piece)).join('') + hider.end()
 }
 
-test('is hidden wherever the pieces are cut', () => {
+test('is hidden wherever the text is split', () => {
   const text = 'key sesame-opens, sesame-open, ses, sesame-sesame-opens\n'
   for (let cut = 0; cut <= text.length; cut++)
     for (let other = cut; other <= text.length; other += 3)
@@ -17,12 +17,12 @@ test('is hidden wherever the pieces are cut', () => {
   expect(hide(...text)).toBe('key …, sesame-open, ses, sesame-…\n')
 })
 
-test('is not shown by halves where the rest never comes, and ordinary ends are', () => {
+test('is not partly shown if the rest never arrives, and ordinary ends are shown', () => {
   expect(hide('key sesame-o')).toBe('key …')
   expect([hide('yes'), hide('no\n')]).toEqual(['yes', 'no\n'])
 })
 
-test('holds back no more than may be the beginning of it', () => {
+test('holds back no more than a possible beginning of it', () => {
   const hider = new Redactor('sesame-opens')
   expect([hider.take('a line\n'), hider.take('a ses'), hider.take('t\n')]).toEqual(['a line\n', 'a ', 'sest\n'])
 })

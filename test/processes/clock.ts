@@ -2,11 +2,11 @@
 import type { Clock } from '../../src/processes/supervisor.ts'
 
 export interface TestClock extends Clock {
-  /** Lets time go by, and whatever waits for it happen, each at its own time. */
+  /** Advances the time, and runs each timer at its own time. */
   pass(ms: number): Promise<void>
 }
 
-/** What was begun goes on as far as it can without time. */
+/** Lets pending work continue as far as it can without time. */
 export const settle = () => Bun.sleep(0)
 
 export function createClock(): TestClock {

@@ -1,4 +1,4 @@
-/** Model servers as processes, and a real one of the tests' own among them. */
+/** Model servers as processes, including a real one of the tests. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -44,7 +44,7 @@ async function start(command: string[], findPort?: () => number) {
 const readLog = (name = 'gemma.log') =>
   existsSync(join(folder.path, name)) ? readFileSync(join(folder.path, name), 'utf8') : ''
 
-/** Processes of a group that have not ended. */
+/** Running processes of a group. */
 function groupOf({ pid }: Launched): string[] {
   const { stdout } = Bun.spawnSync(['ps', '-eo', 'pgid=,stat=,args='])
   const lines = stdout.toString().split('\n')
@@ -53,7 +53,7 @@ function groupOf({ pid }: Launched): string[] {
 
 const isLinux = process.platform === 'linux'
 
-/** A shell that says which process it is, and stays. */
+/** A shell that prints its process ID, and waits. */
 const toDaemon = (path: string) => `sh -c 'echo $$ > ${path}; exec sleep 1000' >/dev/null 2>&1`
 
 async function pidIn(path: string): Promise<number> {
@@ -68,7 +68,7 @@ const isRunning = (pid: number) =>
       .trim(),
   )
 
-/** A process of its own that starts servers, and then does nothing. */
+/** A separate process that starts servers, and then idles. */
 function startGateway(script: string) {
   const whole = `
     const { createEngine } = await import('${join(import.meta.dir, '../../src/processes/engine.ts')}')
@@ -83,7 +83,7 @@ function startGateway(script: string) {
 }
 
 describe('a model server as a process', () => {
-  test('loads, is ready, has memory, and ends with all that it has started', async () => {
+  test('loads, becomes ready, reports its memory, and ends with all its child processes', async () => {
     const { server, look } = await start(modelServer('--load', '150', '--child'))
     expect(await look()).toBe('loading')
     await until('it is ready', async () => (await look()) === 'ready')
@@ -95,7 +95,7 @@ describe('a model server as a process', () => {
     expect(server.memoryBytes()).toBeNull()
   })
 
-  test('writes into its log, without its key', async () => {
+  test('writes to its log, without its key', async () => {
     const { server, look } = await start(modelServer())
     await until('it is ready', async () => (await look()) === 'ready')
     server.signal('SIGKILL')
@@ -106,7 +106,7 @@ describe('a model server as a process', () => {
     expect(readLog()).not.toContain(server.key)
   })
 
-  test('has what engines are set by from our environment, and no credential of ours', async () => {
+  test('has the environment variables that configure engines, and none of our credentials', async () => {
     const { server } = await start(['sh', '-c', 'env'])
     await server.exited
     await until('it has told', () => readLog().includes('exited with 0'))
@@ -115,7 +115,7 @@ describe('a model server as a process', () => {
     expect(readLog()).not.toContain('a secret of ours')
   })
 
-  test('is not mistaken for another one that answers at its port', async () => {
+  test('is not confused with another server on its port', async () => {
     const other = Bun.serve({
       port: 0,
       hostname: '127.0.0.1',
@@ -136,7 +136,7 @@ describe('a model server as a process', () => {
     await Promise.all([other.stop(true), closed.stop(true)])
   })
 
-  test('whose program is not there says what to do', async () => {
+  test('with a missing program says what to do', async () => {
     await expect(start(['no-such-server', '-m', 'x'])).rejects.toThrow(
       "program no-such-server is not on the server's PATH; install it or use its full path in `process`",
     )
@@ -144,7 +144,7 @@ describe('a model server as a process', () => {
     await until('the log has it', () => readLog().includes("not started: program /nowhere/llama-server doesn't exist"))
   })
 
-  test('is not left behind by a process that was killed', async () => {
+  test('is not left behind by a killed process', async () => {
     const gateway = startGateway(`
       const command = ${JSON.stringify(modelServer('--deaf', '--child'))}
       const both = [await launch('a', { command }), await launch('b', { command })]
@@ -160,7 +160,7 @@ describe('a model server as a process', () => {
     await until('all of it has gone', () => groups().length === 0)
   })
 
-  test('leaves no stop command behind either, where that is running while the process is killed', async () => {
+  test('leaves no running stop command behind if the process is killed', async () => {
     const path = join(folder.path, 'pid')
     const stopCommand = ['sh', '-c', `echo $$ > ${path}; exec sleep 1000`]
     const gateway = startGateway(`await launch('a', ${JSON.stringify({ command: ['sleep', '1000'], stopCommand })})`)
@@ -170,7 +170,7 @@ describe('a model server as a process', () => {
     await until('it has gone', () => !isRunning(pid))
   })
 
-  test.if(isLinux)('leaves nothing that has made a session of its own', async () => {
+  test.if(isLinux)('leaves no process behind that has created its own session', async () => {
     const path = join(folder.path, 'pid')
     const { server } = await start(['sh', '-c', `setsid ${toDaemon(path)} & sleep 1000`])
     const pid = await pidIn(path)
@@ -195,7 +195,7 @@ describe('a model server as a process', () => {
     },
   )
 
-  test('is ended by its stop command where it has one, also before its start', async () => {
+  test('is stopped by its stop command if it has one, which also runs before its start', async () => {
     const engine = createEngine({ folder: folder.path, owner: null, environment, now: Date.now })
     const spec = toSpec({ command: ['sleep', '1000'], stopCommand: ['sh', '-c', 'echo removed {slug} at {port}'] })
     const server = await engine.launch('gemma', 'local/gemma', spec)
@@ -204,7 +204,7 @@ describe('a model server as a process', () => {
     await until('it has run twice', () => readLog().split(`removed local/gemma at ${server.port}`).length === 3)
   })
 
-  test('is not kept from its start by what its stop command starts, which ends with that', async () => {
+  test('starts even if its stop command starts processes, which end with the command', async () => {
     const engine = createEngine({ folder: folder.path, owner: null, environment, now: Date.now })
     const left = join(folder.path, 'left')
     const stopCommand = ['sh', '-c', `sleep 1000 & echo $! > ${left}`]
@@ -214,7 +214,7 @@ describe('a model server as a process', () => {
   })
 })
 
-test('a program that has not ended in time is ended with all that it has started', async () => {
+test('a program that does not end in time is killed with all its child processes', async () => {
   const path = join(folder.path, 'pid')
   const { isLate, how } = await runGuarded(['sh', '-c', `sleep 1000 & echo $! > ${path}; wait`], {
     ...{ environment: { PATH: process.env.PATH ?? '' }, secret: null, mostMs: 200, write() {} },
@@ -236,7 +236,7 @@ test('the log of a server is bounded, and its newest part is kept', async () => 
   expect(`${before}${now}`.split('\n').length).toBeGreaterThan(10)
 })
 
-test('what a model takes of the memory is kept over restarts', () => {
+test("a model's measured memory is stored across restarts", () => {
   const path = join(folder.path, 'run', 'memory.json')
   const log = { warn() {} }
   const first = readMeasured(path, log)

@@ -1,4 +1,4 @@
-/** Several model servers on one machine, with time and servers that the test moves. */
+/** Several model servers on one machine, with time and servers controlled by the test. */
 import { describe, expect, test } from 'bun:test'
 import type { ProcessSpec } from '../../src/domain/model-server.ts'
 import { type Ask, Fleet } from '../../src/processes/fleet.ts'
@@ -9,9 +9,9 @@ import { createClock, settle } from './clock.ts'
 import { createServer, type FakeServer, toSpec } from './servers.ts'
 
 interface Setup {
-  /** By the names of upstreams. */
+  /** Servers by upstream. */
   specs: Record<string, Partial<ProcessSpec>>
-  /** Of the machine, or by device. */
+  /** Memory of the machine, or by device. */
   memory?: number | Record<string, number>
   concurrency?: number
 }
@@ -22,7 +22,7 @@ function createTestFleet({ specs, memory = {}, concurrency = 1 }: Setup) {
   const clock = createClock()
   const servers = new Map<string, FakeServer[]>()
   const started: string[] = []
-  /** Those that never are ready. */
+  /** Servers that never become ready. */
   const slow = new Set<string>()
   const measured = new Map<string, number>()
   const budgets = new Map<string | null, number>(typeof memory === 'number' ? [[null, memory]] : Object.entries(memory))
@@ -75,7 +75,7 @@ const GONE = async (lease: Promise<Lease>) =>
   )
 
 describe('a fleet of model servers', () => {
-  test('starts a server once, for however many ask, and has owners take turns at its places', async () => {
+  test('starts a server once for any number of requests, and alternates between owners in its queue', async () => {
     const { clock, ask, started } = createTestFleet({ specs: { a: {} }, concurrency: 1 })
     const order: string[] = []
     const asked = ['x', 'x', 'x', 'y', 'z'].map(async (owner, index) => {
@@ -90,7 +90,7 @@ describe('a fleet of model servers', () => {
     expect(started).toEqual(['a'])
   })
 
-  test('says to each that waits where it stands, and for what', async () => {
+  test('tells each queued request its position, and the reason', async () => {
     const { clock, ask, slow, lastOf } = createTestFleet({ specs: { a: {} } })
     slow.add('a')
     const notes: (() => string)[] = []
@@ -109,7 +109,7 @@ describe('a fleet of model servers', () => {
     first?.over('ok')
   })
 
-  test('holds two models in memory of three, and lets the one go that was used longest ago', async () => {
+  test('keeps two of three models in memory, and unloads the least recently used one', async () => {
     const specs = { a: { memoryBytes: 4 }, b: { memoryBytes: 4 }, c: { memoryBytes: 4 } }
     const { clock, ask, stateOf } = createTestFleet({ specs, memory: 10 })
     for (const id of ['a', 'b', 'a', 'c']) {
@@ -121,7 +121,7 @@ describe('a fleet of model servers', () => {
     expect(['a', 'b', 'c'].map(stateOf)).toEqual(['ready', 'stopped', 'ready'])
   })
 
-  test('never stops one that is answering, however long another one is waited for', async () => {
+  test('never stops a server with requests in flight, however long another one is awaited', async () => {
     const { clock, ask, stateOf } = createTestFleet({
       specs: { a: { memoryBytes: 9 }, b: { memoryBytes: 9 } },
       memory: 10,
@@ -138,7 +138,7 @@ describe('a fleet of model servers', () => {
     ;(await second).over('ok')
   })
 
-  test('has those go first who wait for the loaded model, and then the other one, with no change at each request', async () => {
+  test("serves queued requests for the loaded model first, then the other model's, without a change per request", async () => {
     const { clock, ask, started } = createTestFleet({
       specs: { a: { memoryBytes: 9 }, b: { memoryBytes: 9 } },
       memory: 10,
@@ -166,7 +166,7 @@ describe('a fleet of model servers', () => {
     expect(started).toEqual(['a', 'b', 'a'])
   })
 
-  test('keeps what is pinned, and stops what is idle', async () => {
+  test('keeps pinned models, and stops idle ones', async () => {
     const { clock, ask, stateOf } = createTestFleet({ specs: { a: { pin: true }, b: { idleMs: 60_000 } } })
     for (const id of ['a', 'b']) {
       const lease = ask(id)
@@ -179,7 +179,7 @@ describe('a fleet of model servers', () => {
     expect([stateOf('a'), stateOf('b')]).toEqual(['ready', 'stopped'])
   })
 
-  test('loads beforehand what there is room for', async () => {
+  test('preloads models that fit', async () => {
     const specs = { a: { preload: true, memoryBytes: 6 }, b: { preload: true, memoryBytes: 6 } }
     const { clock, started, stateOf } = createTestFleet({ specs, memory: 10 })
     await clock.pass(5_000)
@@ -187,7 +187,7 @@ describe('a fleet of model servers', () => {
     expect(stateOf('b')).toBe('stopped')
   })
 
-  test('learns what a model takes, and then loads another one beside it', async () => {
+  test("learns a model's memory, and then loads another one next to it", async () => {
     const { clock, ask, started, stateOf, take } = createTestFleet({
       specs: { a: {}, b: { memoryBytes: 5 } },
       memory: 10,
@@ -202,14 +202,14 @@ describe('a fleet of model servers', () => {
     expect(['a', 'b'].map(stateOf)).toEqual(['ready', 'ready'])
   })
 
-  test('refuses at once what never fits, and says to administrators what to do', async () => {
+  test('refuses a model that never fits at once, and tells administrators what to do', async () => {
     const { fleet, ask } = createTestFleet({ specs: { a: { memoryBytes: 30 * 2 ** 30 } }, memory: 22 * 2 ** 30 })
     expect(await GONE(ask('a'))).toBe('needs more memory than is available for models')
     expect(fleet.status('a')?.reason).toContain('needs 30.0 GiB')
     expect(fleet.status('a')?.reason).toContain('leaves 22.0 GiB next to pinned models; raise that limit')
   })
 
-  test('has a model that waits for one device stop what was used longest ago on that one, and nothing elsewhere', async () => {
+  test('stops the least recently used model on the device that is needed, and none elsewhere', async () => {
     const on = (device: string) => ({ memoryBytes: 4, device })
     const specs = { a: on('CUDA0'), b: on('CUDA0'), c: on('CUDA0'), old: on('CUDA1') }
     const { clock, ask, stateOf } = createTestFleet({ specs, memory: { CUDA0: 10, CUDA1: 5 } })
@@ -222,7 +222,7 @@ describe('a fleet of model servers', () => {
     expect(['a', 'b', 'c', 'old'].map(stateOf)).toEqual(['ready', 'stopped', 'ready', 'ready'])
   })
 
-  test('loads on one device whatever is waited for at another', async () => {
+  test('loads on one device while another one is awaited', async () => {
     const on = (device: string) => ({ memoryBytes: 9, device })
     const specs = { a: on('CUDA0'), b: on('CUDA0'), c: on('CUDA1'), d: on('CUDA1') }
     const { clock, ask, stateOf } = createTestFleet({ specs, memory: { CUDA0: 10, CUDA1: 10 } })
@@ -240,7 +240,7 @@ describe('a fleet of model servers', () => {
     ;(await blocked).over('ok')
   })
 
-  test("takes what a process was seen to have for the machine's memory, and for no other device's", async () => {
+  test("uses a process's measured memory for the machine's, and for no other device's", async () => {
     const specs = {
       ...{ a: { device: 'cpu' }, b: { device: 'cpu', memoryBytes: 5 } },
       ...{ c: { device: 'CUDA0' }, d: { device: 'CUDA0', memoryBytes: 5 } },
@@ -257,7 +257,7 @@ describe('a fleet of model servers', () => {
     expect(['a', 'c'].map((id) => fleet.status(id)?.memory_bytes)).toEqual([5, null])
   })
 
-  test('counts a server where it was started, until it has ended', async () => {
+  test('counts a server on the device where it was started, until it has ended', async () => {
     const b = { memoryBytes: 9, device: 'CUDA0' }
     for (const before of ['CUDA0', null]) {
       const { clock, ask, renew, stateOf } = createTestFleet({
@@ -286,7 +286,7 @@ describe('a fleet of model servers', () => {
     )
   })
 
-  test('tells all who wait that it could not be started, and who comes meanwhile', async () => {
+  test('reports a failed start to all queued requests, and to those that arrive meanwhile', async () => {
     const { clock, fleet, ask, slow, lastOf, stateOf } = createTestFleet({ specs: { a: {} } })
     slow.add('a')
     const asked = [GONE(ask('a')), GONE(ask('a'))]
@@ -303,13 +303,13 @@ describe('a fleet of model servers', () => {
     ;(await again).over('ok')
   })
 
-  test('has those who wait go on where a server has crashed that had been ready, and keeps nobody from it', async () => {
+  test('keeps requests in the queue if a ready server crashes, and restarts it', async () => {
     const { clock, fleet, ask, lastOf, started, stateOf } = createTestFleet({ specs: { a: {} } })
     const first = ask('a')
     const second = ask('a')
     await clock.pass(1_000)
     const { over } = await first
-    // Calls hear of it before its end does.
+    // Calls notice before its end is reported.
     lastOf('a').look = 'loading'
     over('lost')
     await clock.pass(100)
@@ -321,7 +321,7 @@ describe('a fleet of model servers', () => {
     expect(started).toEqual(['a', 'a'])
   })
 
-  test('asks nothing of a server that could not be reached before it is found to answer, and starts it anew if it does not', async () => {
+  test('sends nothing to an unreachable server before a health check, and restarts it if that fails', async () => {
     const { clock, ask, lastOf, started, stateOf } = createTestFleet({ specs: { a: {} }, concurrency: 2 })
     const [first, second] = [ask('a'), ask('a')]
     await clock.pass(1_000)
@@ -346,7 +346,7 @@ describe('a fleet of model servers', () => {
     expect([started, stateOf('a')]).toEqual([['a', 'a'], 'ready'])
   })
 
-  test('stops a server that fails three times in a row, and starts it anew for the next request', async () => {
+  test('stops a server that fails three times in a row, and restarts it for the next request', async () => {
     const { clock, ask, started, stateOf } = createTestFleet({ specs: { a: {} } })
     for (const outcome of ['failed', 'failed', 'ok', 'failed', 'failed', 'failed'] as const) {
       const lease = ask('a')
@@ -362,7 +362,7 @@ describe('a fleet of model servers', () => {
     expect(started).toEqual(['a', 'a'])
   })
 
-  test('stops none for the failures of one owner alone where others have had their answers of it', async () => {
+  test('stops none for failures of only one owner if others succeed', async () => {
     const { clock, ask, started, stateOf } = createTestFleet({ specs: { a: {} } })
     const use = async (owner: string, outcome: 'ok' | 'failed') => {
       const lease = ask('a', owner)
@@ -377,7 +377,7 @@ describe('a fleet of model servers', () => {
     expect(stateOf('a')).toBe('stopped')
   })
 
-  test('says of one that can never be in memory that it is down, and why, until there is enough', async () => {
+  test('reports a model that can never fit as unavailable, with the reason, until there is enough memory', async () => {
     const { clock, fleet, renew } = createTestFleet({ specs: { a: { memoryBytes: 30 } }, memory: 20 })
     const { upstream } = toTarget({ id: 'a' })
     expect(await fleet.probe(upstream)).toEqual({
@@ -390,7 +390,7 @@ describe('a fleet of model servers', () => {
     expect([await fleet.probe(upstream), fleet.status('a')?.reason]).toEqual([{ state: 'ready' }, null])
   })
 
-  test('forgets who has left, and who has waited for too long', async () => {
+  test('drops requests whose clients disconnected, or that waited too long', async () => {
     const { clock, fleet, ask, slow } = createTestFleet({ specs: { a: { startMs: 600_000 } } })
     slow.add('a')
     const client = new AbortController()
@@ -404,7 +404,7 @@ describe('a fleet of model servers', () => {
     expect(fleet.status('a')?.queued).toBe(0)
   })
 
-  test('turns away, with the time that it would take, who finds the line full of their own', async () => {
+  test('refuses a request, with the expected wait, if its owner fills the queue', async () => {
     const { clock, ask, slow } = createTestFleet({ specs: { a: {} } })
     slow.add('a')
     const asked = Array.from({ length: 256 }, () => ask('a', 'x'))
@@ -421,7 +421,7 @@ describe('a fleet of model servers', () => {
     expect(await GONE(asked.at(-1) ?? other)).toContain("its model server's queue is full")
   })
 
-  test('takes over another command once what is being answered has ended, and keeps those who wait', async () => {
+  test('applies a new command once requests in flight have ended, and keeps the queue', async () => {
     const { clock, ask, renew, started, lastOf } = createTestFleet({ specs: { a: {} } })
     const first = ask('a')
     const second = ask('a')
@@ -436,7 +436,7 @@ describe('a fleet of model servers', () => {
     ;(await second).over('ok')
   })
 
-  test('stops what is no longer declared, and tells who waits for it', async () => {
+  test('stops undeclared servers, and reports it to queued requests', async () => {
     const { clock, fleet, ask, renew } = createTestFleet({ specs: { a: {} } })
     const first = ask('a')
     const second = GONE(ask('a'))
@@ -449,7 +449,7 @@ describe('a fleet of model servers', () => {
     expect(fleet.status('a')).toBeNull()
   })
 
-  test('is started and stopped by hand', async () => {
+  test('can be started and stopped manually', async () => {
     const { clock, fleet, ask, stateOf } = createTestFleet({ specs: { a: {} } })
     expect([fleet.start('a'), fleet.start('b')]).toEqual([true, false])
     await clock.pass(1_000)
@@ -464,7 +464,7 @@ describe('a fleet of model servers', () => {
     expect(stateOf('a')).toBe('stopped')
   })
 
-  test('has a server that neither answers nor is heard in an answer for as long as one may take started anew', async () => {
+  test('restarts a server without any output for as long as a response may take', async () => {
     const { clock, fleet, ask, started, lastOf } = createTestFleet({ specs: { a: {} }, concurrency: 2 })
     const { upstream } = toTarget({ id: 'a' })
     const [first, second] = [ask('a'), ask('a')]
@@ -480,7 +480,7 @@ describe('a fleet of model servers', () => {
     await probeFor(540_000)
     writing.heard()
     await probeFor(540_000)
-    // Whoever leaves, as all do before a deadline, does not say that it is well.
+    // A disconnect, which also precedes a deadline, doesn't prove that the server works.
     hung.over('none')
     writing.over('none')
     const third = ask('a')
@@ -493,7 +493,7 @@ describe('a fleet of model servers', () => {
     expect(started).toEqual(['a', 'a'])
   })
 
-  test('that hangs is stopped at once where somebody says so, and started again for those that wait', async () => {
+  test('that hangs can be stopped at once, and is restarted for queued requests', async () => {
     const { clock, fleet, ask, started, lastOf, stateOf } = createTestFleet({ specs: { a: {} } })
     const first = ask('a')
     await clock.pass(1_000)
@@ -512,7 +512,7 @@ describe('a fleet of model servers', () => {
     expect(stateOf('a')).toBe('ready')
   })
 
-  test('starts nothing once it drains, lets go on who is near, and leaves no server at its end', async () => {
+  test('starts nothing while draining, serves admitted requests, and leaves no server at its end', async () => {
     const { clock, fleet, ask, lastOf } = createTestFleet({ specs: { a: {}, b: {} } })
     const first = ask('a')
     const second = ask('a')

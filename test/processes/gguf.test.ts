@@ -1,4 +1,4 @@
-/** Headers of GGUF files: what is read of them, and that no file, whatever stands in it, is taken for a model or read for ever. */
+/** Headers of GGUF files: their facts, and that no malformed file is accepted as a model or read endlessly. */
 import { describe, expect, test } from 'bun:test'
 import { readHeader } from '../../src/processes/gguf.ts'
 import { toFacts } from '../../src/processes/model-file.ts'
@@ -10,7 +10,7 @@ const sourceOf = (bytes: Uint8Array) => ({
 })
 const factsOf = (values: Parameters<typeof makeGguf>[0]) => toFacts(readHeader(sourceOf(makeGguf(values))))
 
-test('a model says which it is, how much it reads, and what it can', () => {
+test('a model has its name, its context, and its capabilities', () => {
   for (const version of [2, 3])
     expect(factsOf({ version })).toEqual({
       architecture: 'llama',
@@ -30,7 +30,7 @@ test('a model says which it is, how much it reads, and what it can', () => {
     })
 })
 
-test('heads may be told layer by layer, and be of a size of their own', () => {
+test('heads may be listed per layer, and have their own size', () => {
   const values = {
     ...CHAT,
     'llama.attention.head_count_kv': [0, 3],
@@ -54,7 +54,7 @@ test.each([
   expect(factsOf({ values }).kind).toBe(kind)
 })
 
-describe('is no model:', () => {
+describe('rejects', () => {
   const whole = makeGguf()
   const patched = (at: number, ...bytes: number[]) => {
     const copy = Uint8Array.from(whole)
@@ -84,7 +84,7 @@ describe('is no model:', () => {
     expect(() => toFacts(readHeader(sourceOf(bytes)))).toThrow(sentence)
   })
 
-  test('a list that counts more than there is', () => {
+  test("a list with a count beyond the file's end", () => {
     const bytes = makeGguf({ values: { ...CHAT, 'tokenizer.ggml.tokens': [] } })
     const at = bytes.indexOf('tokenizer.ggml.tokens'.charCodeAt(0), Buffer.from(bytes).indexOf('tokenizer.ggml.tokens'))
     const copy = Uint8Array.from(bytes)
@@ -92,14 +92,14 @@ describe('is no model:', () => {
     expect(() => readHeader(sourceOf(copy))).toThrow('is truncated in its header')
   })
 
-  test('whatever is cut off, at every byte', () => {
+  test('a file truncated at any byte', () => {
     for (let length = 0; length < whole.length - 32; length++)
       expect(() => toFacts(readHeader(sourceOf(whole.subarray(0, length))))).toThrow(
         /is (empty|truncated|not a GGUF file)/,
       )
   })
 
-  test('whatever has a byte of chance in it, or it still is one', () => {
+  test('a file with a random byte changed, unless it is still valid', () => {
     for (let at = 4; at < whole.length; at++)
       for (const byte of [0, 1, 9, 127, 255])
         try {

@@ -1,4 +1,4 @@
-/** What an earlier server on the same data has left. */
+/** Processes that an earlier server on the same data folder left behind. */
 import { expect, test } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'

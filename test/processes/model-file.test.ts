@@ -1,4 +1,4 @@
-/** Which files a model is made of, where somebody points at one, at a part of it, or at a folder; and what it will take. */
+/** The files of a model, from a path to one, to a part of it, or to a folder; and its estimated memory. */
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ const write = (name: string, values = CHAT) => {
 }
 const part = (index: number, count = 2) => ({ ...(index === 0 ? CHAT : {}), 'split.no': index, 'split.count': count })
 
-test('a file is itself, though there are others', () => {
+test('a file is only itself, even next to others', () => {
   const { path, bytes } = write('a.gguf')
   write('b.gguf')
   write('mmproj-a.gguf', PROJECTOR)
@@ -26,7 +26,7 @@ test('a file is itself, though there are others', () => {
   })
 })
 
-test('a folder is the model in it, with its projector', () => {
+test('a folder is its model, with its projector', () => {
   const model = write('a.gguf')
   const projector = write('mmproj-a-f16.gguf', PROJECTOR)
   expect(findModelFiles(folder.path, null)).toMatchObject({
@@ -42,7 +42,7 @@ test('any part of a model, or their folder, is all of it', () => {
     expect(findModelFiles(path, null)).toMatchObject({ path: first.path, parts: 2, bytes: first.bytes + second.bytes })
 })
 
-test('what is no model there, or not all of one, is said', () => {
+test('a missing or incomplete model is an error', () => {
   const why = (path: string, projector: string | null = null) => {
     try {
       return findModelFiles(join(folder.path, path), projector).path

@@ -1,4 +1,4 @@
-/** Servers without processes, for tests of what decides about them: each does what the test says. */
+/** Simulated servers without processes, for tests of scheduling: each does what the test says. */
 import type { ProcessSpec } from '../../src/domain/model-server.ts'
 import type { Launched } from '../../src/processes/child.ts'
 import type { Look } from '../../src/processes/engine.ts'
@@ -19,13 +19,13 @@ export const toSpec = (fields: Partial<ProcessSpec> = {}): ProcessSpec => ({
 
 export interface FakeServer extends Launched {
   look: Look['state']
-  /** Signals that it was sent. */
+  /** Signals sent to it. */
   signals: string[]
-  /** It ends by itself. */
+  /** Ends it as if it had crashed. */
   end(how: string): void
 }
 
-/** @param isStubborn whether it ends by KILL alone. */
+/** @param isStubborn true if it only ends by KILL. */
 export function createServer(
   port: number,
   { isStubborn = false, memoryBytes = null as number | null } = {},

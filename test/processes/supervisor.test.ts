@@ -1,4 +1,4 @@
-/** One model server, from its start to its end, with time that the test moves. */
+/** One model server, from its start to its end, with time controlled by the test. */
 import { describe, expect, test } from 'bun:test'
 import type { ProcessSpec } from '../../src/domain/model-server.ts'
 import { type StartFailure, Supervisor } from '../../src/processes/supervisor.ts'
@@ -35,7 +35,7 @@ function supervise(fields: Partial<ProcessSpec> = {}, { isStubborn = false, prob
 }
 
 describe('a model server', () => {
-  test('is ready once it says so, and ends by TERM', async () => {
+  test('is ready once it reports that, and ends by TERM', async () => {
     const { supervisor, clock, phases, current, begin } = supervise()
     await begin('loading')
     expect(supervisor.state).toBe('loading')
@@ -48,7 +48,7 @@ describe('a model server', () => {
     expect(phases).toEqual(['loading', 'ready', 'stopping', 'stop command', 'stopped'])
   })
 
-  test('is killed where it has not ended 5 s after TERM', async () => {
+  test('is killed if it has not ended 5 s after TERM', async () => {
     const { supervisor, clock, current, begin } = supervise({}, { isStubborn: true })
     await begin('ready')
     const stopped = supervisor.stop()
@@ -60,7 +60,7 @@ describe('a model server', () => {
     expect(supervisor.phase).toBe('stopped')
   })
 
-  test('that never can be asked is given up in time, and said to be slow', async () => {
+  test('that never becomes ready is stopped in time, and reported as slow', async () => {
     const { supervisor, clock, failures, current, begin } = supervise({ startMs: 5_000 })
     await begin('loading')
     await clock.pass(3_999)
@@ -72,7 +72,7 @@ describe('a model server', () => {
     expect(supervisor.state).toBe('failed')
   })
 
-  test('is left alone for twice as long after each failure, and as before once it has answered', async () => {
+  test('waits twice as long after each failure, and as initially once it has responded', async () => {
     const { supervisor, clock, servers, current, begin } = supervise()
     for (const waitMs of [1_000, 2_000, 4_000]) {
       supervisor.start()
@@ -92,7 +92,7 @@ describe('a model server', () => {
     expect([supervisor.state, servers.length]).toEqual(['stopped', 4])
   })
 
-  test('may be tried at once where somebody says so', async () => {
+  test('can be started at once on request', async () => {
     const { supervisor, current } = supervise()
     supervisor.start()
     await settle()
@@ -102,14 +102,14 @@ describe('a model server', () => {
     expect(supervisor.state).toBe('stopped')
   })
 
-  test('whose program is not there says what to do', async () => {
+  test('with a missing program says what to do', async () => {
     const { supervisor, failures, begin } = supervise({}, { problem: 'there is no program x: install it' })
     await begin('ready')
     expect(failures).toEqual(['missing'])
     expect(supervisor.failure?.reason).toBe('there is no program x: install it')
   })
 
-  test('in whose place another one answers is not used', async () => {
+  test('is not used if another server responds on its port', async () => {
     const { supervisor, failures, current, begin } = supervise()
     await begin('foreign')
     expect(failures).toEqual(['foreign'])
@@ -117,7 +117,7 @@ describe('a model server', () => {
     expect(supervisor.phase).not.toBe('ready')
   })
 
-  test('that does not say who it is has to live on for a moment, in which one without a port would end', async () => {
+  test('without an identity must survive for a moment, in which one without a port would end', async () => {
     const first = supervise()
     first.supervisor.start()
     await settle()
@@ -136,7 +136,7 @@ describe('a model server', () => {
     expect(second.failures).toEqual(['ended'])
   })
 
-  test('that is stopped while it loads is not said to have failed', async () => {
+  test('that is stopped while it loads is not reported as failed', async () => {
     const { supervisor, clock, failures, begin } = supervise()
     await begin('loading')
     await supervisor.stop()
