@@ -1,4 +1,4 @@
-/** What stands on record of a request whose upstream asked another model within a call: all of it, and each at its own price. */
+/** Records of a request whose upstream called another model within a call: complete, and each at its own price. */
 
 import { beforeEach, expect, test } from 'bun:test'
 import { addBills, charge, toBilled, toReportedBill } from '../../src/accounting/bill.ts'
@@ -43,7 +43,7 @@ const DEPS: CallDeps = {
   monotonicMs: () => 0,
 }
 
-/** A call that has ended well, and asked the advisor. */
+/** A successful call that used the advisor. */
 function toCalled(number: number, usage: Usage, advised: Usage | null, mode: string | null = null): Call {
   const advisor = { pricing: PRICES.advisor ?? [], priceId: 'advisor' }
   const target = {
@@ -72,7 +72,7 @@ async function record(calls: readonly Call[]) {
   return { bills, ...(await readCharge(reader, request)) }
 }
 
-test('each model within a call has a row of its own, and all of them come to what the request costs', async () => {
+test("each model within a call has its own row, and together they are the request's cost", async () => {
   const calls = [
     toCalled(1, toUsage(100, 10), toUsage(1_000, 50, 2)),
     toCalled(2, toUsage(200, 20), toUsage(2_000, 60), 'fast'),
@@ -110,7 +110,7 @@ test('each model within a call has a row of its own, and all of them come to wha
   expect(audit.cells(HOUR)).toMatchObject([{ differences: [], costNanoUsd: sum }])
 })
 
-test('a request of one call has rows beside its own only where another model worked in it', async () => {
+test('a request with one call has additional rows only if another model worked in it', async () => {
   const alone = toCalled(1, toUsage(100, 10), null)
   expect(isAlone([charge(alone, 'ok', toUsage(100, 10), false)])).toBe(true)
   const { bills, matchesLedger, request } = await record([toCalled(1, toUsage(100, 10), toUsage(5, 1))])
@@ -119,7 +119,7 @@ test('a request of one call has rows beside its own only where another model wor
   expect(request.attempts).toBe(2)
 })
 
-test('a call that has ended says by what it is charged, but for one of several models, which a kill charges in full', () => {
+test('an ended call records its charge, except with several models, which a kill charges in full', () => {
   const terms = { mode: 'fast', reportedNanoUsd: null, unpriced: 0 }
   expect(toEndedCall(OPEN, toCalled(1, toUsage(100, 10), null, 'fast'))).toMatchObject({
     ...{ number: 1, status: 'ok', promptTokens: 100, costNanoUsd: 350_000, ...terms },
@@ -129,17 +129,17 @@ test('a call that has ended says by what it is charged, but for one of several m
 
 const FOR_AN_HOUR = { type: 'text' as const, text: 'hi', cache_control: { type: 'ephemeral', ttl: '1h' } }
 
-/** What a request with a budget asks for that has made this call. */
+/** The amount that a request with a budget requests after this call. */
 const heldFor = (call: Call) =>
   askForAll({ bound: async () => null }, 'k', { ...OPEN, reservedNanoUsd: 400_000 }, true, [call], []).nanoUsd
 
-test('what a budget holds of a call that has ended is what it is charged, all of its models, and no less than a kill charges', () => {
+test("an ended call's reservation is its charge for all of its models, and no less than a kill charges", () => {
   expect(heldFor(toCalled(1, toUsage(100, 10), null))).toBe(120_000)
   expect(heldFor(toCalled(1, toUsage(100, 10), toUsage(50, 1)))).toBe(120_000 + 50 * 10_000 + 20_000)
   expect(heldFor(toCalled(1, toUsage(100, 10), toUsage(5, 1)))).toBe(400_000)
 })
 
-test('what is written to a cache of a call that has ended costs as settling charges it: for the hour that was asked for', () => {
+test('cache writes of an ended call cost the same as at settlement: for the requested lifetime', () => {
   const pricing = [{ prompt: '0.000001', completion: '0', input_cache_write_1h: '0.000002' }]
   const body = { model: 'm', messages: [{ role: 'user' as const, content: [FOR_AN_HOUR] }] }
   const call = new Call(DEPS, 1, { ...toTarget(), pricing }, body, 'translated', null)
@@ -148,14 +148,14 @@ test('what is written to a cache of a call that has ended costs as settling char
   expect(toEndedCall(OPEN, call)).toMatchObject({ cacheWrite1hTokens: 10, costNanoUsd: 20_000 })
 })
 
-test('a call whose upstream reported before its last words has first to be counted', () => {
+test('a call whose upstream reported usage before its last words must be counted first', () => {
   const call = toCalled(1, toUsage(10, 1), null)
   const early = new Call(DEPS, 1, call.target, call.body, 'translated', null)
   early.meter.take([{ kind: 'usage', usage: toUsage(10, 1) }, text('and much more'), DONE])
   expect(toEndedCall(OPEN, early)).toBeNull()
 })
 
-test('what is added up of usage is every count', () => {
+test('a sum of usage has every count', () => {
   const counts = Object.fromEntries(Object.keys(NO_USAGE).map((name, at) => [name, at + 1])) as unknown as Usage
   const sum = { ...counts }
   addUsage(sum, counts)

@@ -1,4 +1,7 @@
-/** What a call costs that was broken off, by whoever: one rule, wherever its usage was not heard. The clock is the test's. */
+/**
+ * Cost of an interrupted call, whoever ended it: one rule, wherever its usage was not received. The test controls the
+ * clock.
+ */
 import { describe, expect, test } from 'bun:test'
 import { toBill } from '../../src/accounting/bill.ts'
 import { Meter } from '../../src/accounting/meter.ts'
@@ -11,7 +14,7 @@ import type { Counter } from '../../src/tokens/count.ts'
 import { DONE, text } from '../support/answers.ts'
 import { toTarget } from '../support/snapshot.ts'
 
-/** Ten tokens read, and one written for each character. */
+/** Ten input tokens, and one output token per character. */
 const counter: Counter = {
   async usage(_, __, { answer, reasoning }) {
     const thought = reasoning.join('').length
@@ -32,7 +35,7 @@ const written = (completion: number): AnswerEvent => ({ kind: 'usage', usage: { 
 const thought: AnswerEvent = { kind: 'reasoning', choice: 0, text: 'hm' }
 const summary: AnswerEvent = { ...thought, details: [{ type: 'reasoning.summary', summary: 'hm', index: 0 }] }
 
-/** After two seconds at 100 tokens a second of a model that writes 1,000 at most. */
+/** After two seconds at 100 tokens per second, with a model that writes 1,000 at most. */
 const UNSEEN = 200
 
 test.each<[string, AnswerEvent[], { stream: boolean; thinks: boolean }, prompt: number, completion: number]>([
@@ -78,7 +81,7 @@ test.each<[string, AnswerEvent[], { stream: boolean; thinks: boolean }, prompt: 
   expect(estimated).toBe(prompt > 0)
 })
 
-test('what nobody saw is within the cap of the request, else within what the model writes', async () => {
+test("hidden output is limited by the request's cap, else by the model's maximum output", async () => {
   const billedFor = async (body: object) => {
     let nowMs = 0
     const meter = new Meter(() => nowMs)
@@ -98,7 +101,7 @@ test('what nobody saw is within the cap of the request, else within what the mod
   expect(await billedFor({ max_tokens: 50, n: 3 })).toBe(150)
 })
 
-describe('what other models have used within a call', () => {
+describe('usage of other models within a call', () => {
   const pricing = [{ prompt: '0.000001', completion: '0.000002', web_search: '0.01' }]
   const dear = { pricing: [{ prompt: '0.00001', completion: '0.00002' }], priceId: 'dear' }
   const billed = async (model: string, more: AnswerEvent[] = [], own = pricing) => {
@@ -115,13 +118,13 @@ describe('what other models have used within a call', () => {
       const { costNanoUsd, isUnpriced, nested } = await billed(model)
       expect({ costNanoUsd, isUnpriced }).toEqual({ costNanoUsd: 10 * 1_000 + 5 * 2_000, isUnpriced: false })
       expect(nested).toMatchObject([
-        // Its searches have no price in its own sheet.
+        // Its searches have no price of their own.
         { upstreamModel: model, priceId: 'dear', costNanoUsd: 100 * 10_000 + 10 * 20_000, isUnpriced: true },
       ])
     },
   )
 
-  test('costs as the model that was called does, and is marked, where it has no price', async () => {
+  test("costs the same as the called model's, and is marked, if it has no price", async () => {
     expect((await billed('stranger')).nested).toMatchObject([
       {
         upstreamModel: 'stranger',
@@ -133,7 +136,7 @@ describe('what other models have used within a call', () => {
     expect((await billed('stranger', [], [])).nested).toMatchObject([{ costNanoUsd: 0, isUnpriced: false }])
   })
 
-  test('is charged once where the call was left behind the report of another that took over', async () => {
+  test("is charged once if the call was interrupted after another model's report that took over", async () => {
     const meter = new Meter(() => 0)
     const others = [{ model: 'advisor-1', usage: { ...NO_USAGE, prompt: 100, completion: 10 } }]
     meter.take([text('abc'), { kind: 'usage', usage: NO_USAGE, others }, left])
@@ -143,7 +146,7 @@ describe('what other models have used within a call', () => {
     expect(bill).toMatchObject({ costNanoUsd: 0, nested: [{ costNanoUsd: 100 * 10_000 + 10 * 20_000 }] })
   })
 
-  test('is part of the call where the upstream says what that costs as a whole', async () => {
+  test('is part of the call if the upstream reports the total cost', async () => {
     expect(await billed('advisor-1', [{ kind: 'charged', nanoUsd: 7 }])).toMatchObject({
       ...{ usage: { prompt: 110, completion: 15, webSearches: 1 }, costNanoUsd: 7, reportedNanoUsd: 7, nested: [] },
     })
@@ -188,7 +191,7 @@ test.each([
   },
 )
 
-describe('a search of the web that its upstream does not count', () => {
+describe('a web search that its upstream does not count', () => {
   const cited: AnswerEvent = { kind: 'annotations', choice: 0, items: [{ type: 'url_citation', index: 0 }] }
   const bill = (events: AnswerEvent[], more: object, prices: object, lane: Lane = 'translated') => {
     const meter = new Meter(() => 0)
@@ -198,7 +201,7 @@ describe('a search of the web that its upstream does not count', () => {
   }
   const charged = 10 * 1_000 + 3 * 2_000
 
-  test('is one, where the answer cites what was found or a search was asked for', async () => {
+  test('is one, if the response cites results or a search was requested', async () => {
     const searched = { usage: { webSearches: 1 }, estimated: true }
     for (const [events, more] of [
       [[cited, usage(3)], {}],
@@ -211,12 +214,12 @@ describe('a search of the web that its upstream does not count', () => {
     }
   })
 
-  test('is none where each is told in what passes as it came', async () => {
+  test('is none if a passthrough response reports each', async () => {
     const told = await bill([cited, usage(3)], { web_search_options: {} }, {}, 'native')
     expect(told).toMatchObject({ usage: { webSearches: 0 }, estimated: false, isUnpriced: false })
   })
 
-  test('is none where nothing of the web is cited, or what it charges is said', async () => {
+  test('is none if nothing from the web is cited, or the charge is reported', async () => {
     const file: AnswerEvent = { kind: 'annotations', choice: 0, items: [{ type: 'file_citation', index: 0 }] }
     expect(await bill([file, usage(3)], { web_search_options: null }, {})).toMatchObject({
       ...{ usage: { webSearches: 0 }, estimated: false, isUnpriced: false, costNanoUsd: charged },

@@ -1,4 +1,4 @@
-/** How long a server was at work on a call, where that has a price. The clock is the test's. */
+/** A server's working time on a call, if that has a price. The test controls the clock. */
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { charge, toComputeMs, toMostComputeMs, toReportedBill } from '../../src/accounting/bill.ts'
@@ -12,7 +12,7 @@ import { toKey, toTarget } from '../support/snapshot.ts'
 const TIMED: PricingItem[] = [{ prompt: '0.000001', completion: '0.000002', second: '0.0005' }]
 const UNTIMED: PricingItem[] = [{ prompt: '0.000001', completion: '0.000002' }]
 
-/** A call at 0 on a clock that the test turns. */
+/** A call at 0 on a clock that the test controls. */
 function begin(pricing: PricingItem[], { stream = true, deadlines = DEFAULT_DEADLINES } = {}) {
   const clock = { nowMs: 0 }
   const deps = {
@@ -26,7 +26,7 @@ function begin(pricing: PricingItem[], { stream = true, deadlines = DEFAULT_DEAD
 }
 
 describe('compute', () => {
-  test('is the time from when a call was sent to its end, in whole ms, whatever it waited for before', () => {
+  test('is the time from sending a call to its end, in whole ms, without any wait before', () => {
     const { clock, call } = begin(TIMED)
     clock.nowMs = 60_000
     call.sent()
@@ -42,7 +42,7 @@ describe('compute', () => {
     })
   })
 
-  test('begins anew where a call is sent once more', () => {
+  test('restarts if a call is sent again', () => {
     const { clock, call } = begin(TIMED)
     call.sent()
     clock.nowMs = 1_000
@@ -52,7 +52,7 @@ describe('compute', () => {
     expect(toComputeMs(call)).toBe(300)
   })
 
-  test('is none of a call that was not sent, or failed before its first word', () => {
+  test('is none for a call that was not sent, or failed before its first word', () => {
     const unsent = begin(TIMED)
     unsent.clock.nowMs = 5_000
     unsent.call.meter.end('cut')
@@ -64,7 +64,7 @@ describe('compute', () => {
     expect(toReportedBill(failed.call, 'failed')).toMatchObject({ usage: { computeMs: 0 }, costNanoUsd: 0 })
   })
 
-  test('is not counted where it has no price', () => {
+  test('is not counted without a price', () => {
     const { clock, call } = begin(UNTIMED)
     call.sent()
     clock.nowMs = 5_000
@@ -74,7 +74,7 @@ describe('compute', () => {
     })
   })
 
-  test('stands beside a charge by the upstream’s own word, and costs nothing more', () => {
+  test('is recorded next to an upstream’s reported charge, and adds no cost', () => {
     const { clock, call } = begin(TIMED)
     call.sent()
     clock.nowMs = 400
@@ -83,7 +83,7 @@ describe('compute', () => {
     expect([usage.computeMs, costNanoUsd]).toEqual([400, 7])
   })
 
-  test('never costs more than was held for it, however late its end is noticed', () => {
+  test('never costs more than its reservation, however late its end is noticed', () => {
     const ms = fc.nat({ max: 20_000 })
     const times = fc.record({ total: ms, totalWhole: ms, sentMs: fc.array(ms, { maxLength: 3 }), endMs: ms })
     fc.assert(

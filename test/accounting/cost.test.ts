@@ -1,4 +1,4 @@
-/** The most that a call may cost, before anybody knows what it does. */
+/** A call's maximum cost before its usage is known. */
 import { afterAll, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { toMostComputeMs } from '../../src/accounting/bill.ts'
@@ -14,7 +14,7 @@ import { toTarget } from '../support/snapshot.ts'
 const counter = createCounter()
 afterAll(() => counter.close())
 
-test('what a call may cost at most has its prompt written to a cache for as long as has a price', () => {
+test('the maximum cost assumes that the prompt is written to a cache for the longest priced lifetime', () => {
   const body = { model: 'm', messages: [] }
   const most = (more: Partial<PricingItem>) =>
     toMostNanoUsd({ ...toTarget(), pricing: [{ prompt: '0.000001', completion: '0', ...more }] }, 10, 5, body)
@@ -23,7 +23,7 @@ test('what a call may cost at most has its prompt written to a cache for as long
   expect(most({ input_cache_write_1h: '0.000003' })).toBe(30_000)
 })
 
-describe('what a call may cost at most', () => {
+describe('the maximum cost', () => {
   const base = { prompt: '0.000001', completion: '0.000002' }
 
   test.each([
@@ -37,7 +37,7 @@ describe('what a call may cost at most', () => {
     expect(toMostNanoUsd({ ...target, pricing: [base] }, 10, 5, body)).toBe(20_000)
   })
 
-  test('has the time of the one of two servers that may take longer, though they share a price', () => {
+  test('uses the time of the slower of two servers with the same price', () => {
     const pricing = [{ ...base, second: '0.0005' }]
     const body = { model: 'm', messages: [], max_tokens: 5 }
     const planOf = (totalWhole: number) => ({
@@ -50,7 +50,7 @@ describe('what a call may cost at most', () => {
     expect(askForAny(counter, 'key', [one, other], 10).nanoUsd).toBe(20_000 + 9_000 * 500)
   })
 
-  test('is in the dearest mode that the sheet has', () => {
+  test('uses the most expensive mode', () => {
     const pricing = [
       base,
       { prompt: '0.0000005', completion: '0.000001', mode: 'flex' },
@@ -60,7 +60,7 @@ describe('what a call may cost at most', () => {
     expect(most).toBe(10 * 7_500 + 5 * 10_000)
   })
 
-  test('is no less than what any call of that size costs, however it is served', () => {
+  test('is no less than the cost of any call of that size, however it is served', () => {
     const price = fc.nat({ max: 50 }).map((micro) => `0.0000${String(micro).padStart(2, '0')}`)
     const cache = { input_cache_read: price, input_cache_write: price, input_cache_write_1h: price }
     const item: fc.Arbitrary<PricingItem> = fc.record(
@@ -110,7 +110,7 @@ describe('what a call may cost at most', () => {
   })
 })
 
-test('beside what a count comes to stands what a kill would charge, of a text with fewer tokens than are estimated', async () => {
+test('a count also has the charge after a kill, for a text with fewer tokens than estimated', async () => {
   const pricing = [{ prompt: '0.000001', completion: '0.000001' }]
   const target = { ...toTarget(), upstreamModel: 'gpt-5', pricing }
   const body = { model: 'm', messages: [{ role: 'user' as const, content: ' '.repeat(4_000) }], max_tokens: 10 }

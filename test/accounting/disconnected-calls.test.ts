@@ -1,4 +1,4 @@
-/** Calls that are read on after their clients have left: for how long, and how many of a key. */
+/** Calls that are read on after their clients disconnect: for how long, and how many per key. */
 import { expect, test } from 'bun:test'
 import { DisconnectedCalls } from '../../src/accounting/call.ts'
 import { NO_LIMITS } from '../../src/domain/limits.ts'
@@ -19,7 +19,7 @@ test.each([
   expect(new DisconnectedCalls({ disconnectGraceMs: 10_000 }).readOnMs(toTarget(upstream).upstream)).toBe(ms)
 })
 
-test('a key without a limit of concurrency has as many of them as there are', () => {
+test('a key without a concurrency limit may have the total maximum', () => {
   const left = new DisconnectedCalls({ disconnectGraceMs: 10_000 })
   const readings = Array.from({ length: 100 }, toReading)
   for (const reading of readings) left.add(toKey(), reading)
@@ -40,7 +40,7 @@ test.each([
   expect([other, ended, ...readings].map((reading) => reading?.ends)).toEqual([[], [], [0], ...Array(most).fill([])])
 })
 
-test('keys of one owner have them together', () => {
+test('keys of one owner share a maximum', () => {
   const left = new DisconnectedCalls({ disconnectGraceMs: 10_000 })
   const limits = { ...NO_LIMITS, concurrency: 1 }
   const readings = Array.from({ length: 9 }, toReading)
@@ -48,7 +48,7 @@ test('keys of one owner have them together', () => {
   expect(readings.map(({ ends }) => ends)).toEqual([[0], ...Array(8).fill([])])
 })
 
-test('a stop waits two seconds for them, whether they are there already or not', () => {
+test('a stop waits two seconds for them, whether they exist already or not', () => {
   const left = new DisconnectedCalls({ disconnectGraceMs: 10_000 })
   const reading = toReading()
   left.add(toKey(), reading)

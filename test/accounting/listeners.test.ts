@@ -1,9 +1,9 @@
-/** Whoever listens to finished requests cannot undo them. */
+/** Listeners to finished requests can't affect them. */
 import { expect, test } from 'bun:test'
 import { type Finished, toAll } from '../../src/accounting/settle.ts'
 import { createLog } from '../../src/log.ts'
 
-test('a listener that fails keeps nothing from the next one, nor from the request, and the log has its mistake', async () => {
+test('a failing listener affects neither the next one nor the request, and its error is logged', async () => {
   let text = ''
   const log = createLog({
     now: () => 0,

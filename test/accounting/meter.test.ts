@@ -1,4 +1,4 @@
-/** What a call used, read off what its upstream sent: the same whole and streamed, whatever the upstream sends. */
+/** Usage of a call, read from its upstream's response: the same whole and streamed, whatever the upstream sends. */
 import { heapStats } from 'bun:jsc'
 import { describe, expect, test } from 'bun:test'
 import { Meter } from '../../src/accounting/meter.ts'
@@ -27,7 +27,7 @@ const messages = [
   },
 ]
 
-/** The events of a stream that says these deltas. */
+/** The events of a stream with these deltas. */
 function decode(...deltas: { index: number; delta: unknown }[]): AnswerEvent[] {
   const decoder = openai.decoder(expected)
   const events: AnswerEvent[] = []
@@ -44,14 +44,14 @@ const said = {
   moreReasoning: 0,
 }
 
-describe('what was said', () => {
+describe('the output', () => {
   test('is the same whole and streamed, choice by choice', () => {
     const choices = messages.map((message, index) => ({ index, message, finish_reason: 'stop', logprobs: null }))
     expect(listen(openai.whole({ choices }, expected)).captured()).toEqual(said)
     expect(listen(decode(...messages.map((delta, index) => ({ index, delta })))).captured()).toEqual(said)
   })
 
-  test('of choices that come interleaved is told apart', () => {
+  test('of interleaved choices is kept separate', () => {
     const meter = listen([text('a'), text('1', 1)], [text('b'), text('2', 1)])
     expect(meter.captured().answer).toEqual(['ab', '12'])
   })
@@ -63,7 +63,7 @@ describe('what was said', () => {
     },
   )
 
-  test('beyond what is kept is counted in bytes, cut or in one piece', () => {
+  test('beyond the limit is counted in bytes, split or in one piece', () => {
     const long = '\u{1F98A}'.repeat(40_000)
     const once = listen([text(long)]).captured()
     const pieces = listen([...long].map((content) => text(content))).captured()
@@ -95,7 +95,7 @@ test.each([
   expect(meters.every((meter) => meter.captured().answer[0]?.length === CHUNKS * 6)).toBe(true)
 })
 
-describe('how a call ended', () => {
+describe('the end of a call', () => {
   const broken = new UpstreamError('broken', 'it broke')
   const failure = (error: UpstreamError): AnswerEvent => ({ kind: 'failure', error })
   test.each([
@@ -117,7 +117,7 @@ describe('how a call ended', () => {
     expect(meter).toMatchObject({ outcome, error })
   })
 
-  test('is told once, and nothing that comes later changes it', () => {
+  test("is reported once, and later events don't change it", () => {
     const meter = listen([text('a')])
     const ends: (string | null)[] = []
     meter.onEnd = ({ outcome }) => ends.push(outcome)
@@ -129,7 +129,7 @@ describe('how a call ended', () => {
   })
 })
 
-test('usage that comes again and again is what was said last', () => {
+test('the last of several usage reports counts', () => {
   const usage = (prompt: number, completion: number): AnswerEvent => ({
     kind: 'usage',
     usage: { ...NO_USAGE, prompt, completion },
@@ -138,8 +138,8 @@ test('usage that comes again and again is what was said last', () => {
   expect(meter.usage).toEqual({ ...NO_USAGE, prompt: 5, completion: 3 })
 })
 
-describe('What decides on the price beside tokens', () => {
-  test('is read off the events: how the call is served, what it charges, and what other models used', () => {
+describe('price conditions other than tokens', () => {
+  test('are read from the events: the service tier, the charge, and usage of other models', () => {
     const others = [{ model: 'advisor-v1', usage: { ...NO_USAGE, prompt: 7 } }]
     const meter = listen(
       [{ kind: 'mode', mode: 'priority' }],
@@ -152,12 +152,12 @@ describe('What decides on the price beside tokens', () => {
     expect(meter.chargedNanoUsd).toBe(12)
   })
 
-  test('a charge is of what came before it: once more is said, it is none', () => {
+  test('a charge covers earlier output: further output makes it invalid', () => {
     const meter = listen([{ kind: 'charged', nanoUsd: 12 }, text('more')])
     expect(meter.chargedNanoUsd).toBeNull()
   })
 
-  test('a later report of usage stands in the place of the one before, other models included', () => {
+  test('a later usage report replaces the one before, including other models', () => {
     const others = [{ model: 'advisor-v1', usage: { ...NO_USAGE, prompt: 7 } }]
     const usage = { ...NO_USAGE, prompt: 3 }
     expect(listen([{ kind: 'usage', usage, others }], [{ kind: 'usage', usage }]).others).toEqual([])

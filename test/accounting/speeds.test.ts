@@ -1,4 +1,4 @@
-/** How fast local servers write: by their own word, else by the clock, and only where an answer was long enough to tell. */
+/** Output speed of local servers: reported, else measured, and only for responses that are long enough. */
 import { expect, test } from 'bun:test'
 import { Meter } from '../../src/accounting/meter.ts'
 import { Speeds } from '../../src/accounting/settle.ts'
@@ -11,7 +11,7 @@ import { DONE, text } from '../support/answers.ts'
 import { toTarget } from '../support/snapshot.ts'
 import { toExpected, toShape } from '../support/transcript.ts'
 
-/** Of a call whose words come `ms` apart, and which then ends so. */
+/** Calls of a response with `ms` between words, and this end. */
 function measure(ms: number, ...ends: AnswerEvent[]): number | null {
   let nowMs = 0
   const meter = new Meter(() => nowMs)
@@ -26,12 +26,12 @@ const used = (completion: number, more: object = {}): AnswerEvent => ({
   ...more,
 })
 
-test('the word of a server counts, and without one the time from the first token to the last', () => {
+test("a server's reported speed counts, otherwise the time from the first token to the last", () => {
   expect(measure(2_000, used(41), DONE)).toBe(20)
   expect(measure(2_000, used(41, { tokensPerSecond: 33.5 }), DONE)).toBe(33.5)
 })
 
-test('nothing is made of an answer that is short, came at once, was counted by us, or was cut', () => {
+test('short, instant, estimated, and interrupted responses are ignored', () => {
   expect(measure(2_000, used(15, { tokensPerSecond: 33.5 }), DONE)).toBeNull()
   expect(measure(20, used(41), DONE)).toBeNull()
   expect(measure(2_000, DONE)).toBeNull()
@@ -47,7 +47,7 @@ const answers: [string, WireFormat, object][] = [
   ['Ollama', ollama, { prompt_eval_count: 5, eval_count: 20, eval_duration: 1_600_000_000 }],
 ]
 
-test.each(answers)('%s says it of a whole answer', (_, dialect, report) => {
+test.each(answers)('%s reports it in a whole response', (_, dialect, report) => {
   const message = { role: 'assistant', content: 'Hello.' }
   const answer = { message, done: true, choices: [{ index: 0, message, finish_reason: 'stop' }], ...report }
   const meter = new Meter()
@@ -55,14 +55,14 @@ test.each(answers)('%s says it of a whole answer', (_, dialect, report) => {
   expect(meter.tokensPerSecond).toBe(12.5)
 })
 
-test.each([Number.NaN, -1, 0, 1e9, '12', null])('%p is no speed', (predicted_per_second) => {
+test.each([Number.NaN, -1, 0, 1e9, '12', null])('%p is not a speed', (predicted_per_second) => {
   const choices = [{ index: 0, message: { role: 'assistant', content: 'Hello.' }, finish_reason: 'stop' }]
   const answer = { choices, usage: { prompt_tokens: 5, completion_tokens: 20 }, timings: { predicted_per_second } }
   const [usage] = openai.whole(answer, toExpected(toShape({}))).filter(({ kind }) => kind === 'usage')
   expect(usage).not.toHaveProperty('tokensPerSecond')
 })
 
-test('what a list shows follows the last answers of that model there, and those of local servers alone', () => {
+test("lists show the speed of the model's last responses, and only of local servers", () => {
   const speeds = new Speeds()
   const at = { ...toTarget({ id: 'box', local: true }) }
   const note = (target: typeof at, tokensPerSecond: number) => {

@@ -1,4 +1,4 @@
-/** What is read of an answer whose JSON the gateway sees to, and what is put in its place. */
+/** Parsing a response whose JSON the gateway enforces, and replacing its content. */
 import { expect, test } from 'bun:test'
 import type { AnswerEvent, Logprobs } from '../../src/domain/events.ts'
 import { isFinal, splitThinking, withJson } from '../../src/gateway/structured-plan.ts'
@@ -13,7 +13,7 @@ const thoughts: [string, string, string, string][] = [
   ['no block', '{"a":"</think>"}', '', '{"a":"</think>"}'],
   ['none at all', 'hm', '', 'hm'],
 ]
-test.each(thoughts)('thinking is taken off: %s', (_, content, thinking, answer) => {
+test.each(thoughts)('reasoning is removed: %s', (_, content, thinking, answer) => {
   expect(splitThinking(content)).toEqual({ thinking, answer })
 })
 
@@ -46,14 +46,14 @@ test.each(ends)('%s ends it or not', (_, choice, yes) => {
 const logprobs: Logprobs = { content: [{ token: 'x', logprob: -1, bytes: null, top_logprobs: [] }], refusal: null }
 const thought = (said: string): AnswerEvent => ({ kind: 'reasoning', choice: 0, text: said })
 
-test('thinking and the tokens of what was written go the way of the words', () => {
+test('reasoning and its tokens stay with the response', () => {
   const written: AnswerEvent = { kind: 'text', choice: 0, text: 'x', logprobs }
   expect(withJson([written, stop(), DONE], '{}', 'hm')).toEqual([thought('hm'), text('{}'), stop(), DONE])
   const asItIs = [thought('own'), { ...written, text: '{}' }, stop(), DONE]
   expect(withJson(asItIs, '{}', 'hm')).toEqual(asItIs)
 })
 
-test('thinking that is known already is not said twice', () => {
+test('reasoning that is known already is not repeated', () => {
   expect(withJson([thought('own'), text('<think>hm</think>'), text('{}'), stop(), DONE], '{}', 'hm')).toEqual([
     thought('own'),
     text('{}'),

@@ -1,20 +1,20 @@
-/** Checks away from the event loop: a hostile one costs its own key time, and nobody waits for one that has no use. */
+/** Checks off the event loop: a hostile one only costs its own key time, and useless ones are skipped. */
 import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { createChecker } from '../../src/gateway/structured-checker.ts'
 
-// Slow checks take seconds of a thread, and longer beside other work.
+// Slow checks take seconds of a thread, and longer during other work.
 setDefaultTimeout(60_000)
 
 const wanted = new AbortController().signal
 const ordinary = JSON.stringify({ type: 'object', properties: { a: { type: 'integer' } }, required: ['a'] })
-/** Every pair of the items is compared. */
+/** Compares every pair of items. */
 const hostile = JSON.stringify({ type: 'array', uniqueItems: true })
 const items = JSON.stringify(Array.from({ length: 60_000 }, (_, i) => ({ i })))
 
 const shared = createChecker({ judgeMs: 1_500 })
 afterAll(() => shared.close())
 
-test('an ordinary answer is checked while a hostile one is still looked at', async () => {
+test('an ordinary response is checked during a hostile check', async () => {
   const order: string[] = []
   const note = (name: string) => (verdict: unknown) => {
     order.push(name)
@@ -29,14 +29,14 @@ test('an ordinary answer is checked while a hostile one is still looked at', asy
   expect(order).toEqual(['ordinary', 'hostile'])
 })
 
-test('what nobody waits for any more is not checked', async () => {
+test('a check without a waiting client is skipped', async () => {
   const client = new AbortController()
   client.abort()
   expect(await shared.judge('hostile', items, hostile, client.signal)).toBe('slow')
   expect(await shared.judge('key', '{"a":1}', ordinary, wanted)).toMatchObject({ problem: null })
 })
 
-test('closing ends what is under way and what waits, at once', async () => {
+test('closing ends running and queued checks at once', async () => {
   const checker = createChecker({ judgeMs: 60_000 })
   await checker.judge('key', '{}', null, wanted)
   const checks = [1, 2, 3].map(() => checker.judge('key', items, hostile, wanted))
@@ -46,13 +46,13 @@ test('closing ends what is under way and what waits, at once', async () => {
   expect(await checker.judge('key', '{}', null, wanted)).toBe('slow')
 })
 
-test('a schema that nobody can look at any more is not the client’s mistake', async () => {
+test("a schema that can't be checked any more is not the client’s error", async () => {
   const checker = createChecker()
   checker.close()
   await expect(checker.prepare('key', ordinary, wanted)).rejects.toMatchObject({ kind: 'overloaded' })
 })
 
-test('a key that has had a slow check is checked on, away from the others', async () => {
+test('a key with a slow check has its next ones on a separate thread', async () => {
   const checker = createChecker({ judgeMs: 1_500 })
   const order: string[] = []
   const judge = async (keyId: string, text: string, schema: string) => {
@@ -69,7 +69,7 @@ test('a key that has had a slow check is checked on, away from the others', asyn
   checker.close()
 })
 
-test('a key whose slow checks have taken seconds within a minute is told when to come back, and other keys notice nothing', async () => {
+test('a key whose slow checks took seconds within a minute is told when to retry, and other keys are unaffected', async () => {
   let now = 0
   const checker = createChecker({ judgeMs: 300, slowMs: 1_000, nowMs: () => now })
   const distinct = (n: number) => JSON.stringify({ ...JSON.parse(hostile), title: String(n) })
@@ -88,7 +88,7 @@ test('a key whose slow checks have taken seconds within a minute is told when to
   checker.close()
 })
 
-test('of one key so many schemas wait at most, and what comes on top is refused', async () => {
+test('one key has a maximum of queued schemas, and further ones are refused', async () => {
   const checker = createChecker()
   const all = Array.from({ length: 600 }, () => checker.prepare('many', ordinary, wanted))
   const other = checker.prepare('other', ordinary, wanted)
@@ -99,7 +99,7 @@ test('of one key so many schemas wait at most, and what comes on top is refused'
   checker.close()
 })
 
-test('a schema that is too large to compile is refused as it is', async () => {
+test('a schema that is too large to compile is refused unchecked', async () => {
   const large = JSON.stringify({ description: 'a'.repeat(400_000) })
   expect(await shared.prepare('key', large, wanted)).toStartWith('it has 400018 characters (limit')
 })

@@ -1,4 +1,4 @@
-/** What compiled schemas are kept: by key, the ones used last, and nobody's at the expense of a key that has fewer. */
+/** The cache of compiled schemas: per key, the most recently used, and never at the expense of a key with fewer. */
 import { beforeEach, expect, test } from 'bun:test'
 import { KeptSchemas } from '../../src/gateway/json-check.ts'
 
@@ -15,7 +15,7 @@ const get = (owner: string, schema: string) =>
     return text
   })
 
-test('what a key used lately need not be compiled again', () => {
+test("a key's recent schema is not compiled again", () => {
   for (let n = 0; n < 65; n++) {
     get('a', `${n}`)
     get('a', '0')
@@ -42,7 +42,7 @@ test.each([
   expect(compiled).toHaveLength(1)
 })
 
-test('one that is larger than all that may be kept is not kept', () => {
+test('one that is larger than the cache is not cached', () => {
   const huge = ' '.repeat(400_001)
   get('b', 'b')
   get('a', huge)

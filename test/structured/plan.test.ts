@@ -1,4 +1,4 @@
-/** What `response_format` means for a target, the words for it, and what is read out of a model's answer. */
+/** Handling of `response_format` for a target, its instructions as text, and parsing a model's response. */
 import { describe, expect, test } from 'bun:test'
 import type { DialectName } from '../../src/domain/dialects.ts'
 import type { Feature, RouteSettings } from '../../src/domain/models.ts'
@@ -24,7 +24,7 @@ const on = (features: Feature[], dialect: DialectName = 'openai', options: Route
 })
 const onEngine = (...features: Feature[]) => on(features, 'openai', {}, true)
 
-describe('on a server of one’s own', () => {
+describe('on a local server', () => {
   test.each<[string, Partial<CanonicalRequest>]>([
     ['a schema', { response_format: toFormat() }],
     ['an object', { response_format: OBJECT }],
@@ -35,7 +35,7 @@ describe('on a server of one’s own', () => {
     expect(toInstructed(body, plan.wanted, onEngine('tools'))).toEqual(body)
   })
 
-  test('a model that may call tools is told in words, for a grammar would keep it from that', () => {
+  test('a model with tools gets the schema as text, since a grammar would prevent tool calls', () => {
     const body = toBody({ response_format: toFormat(), tools: [TOOL] })
     const plan = toPlan(body, onEngine('tools'))
     expect(plan).toMatchObject({ kind: 'enforce', wanted: { isHeld: false } })
@@ -57,12 +57,12 @@ describe('on a server of one’s own', () => {
     },
   )
 
-  test('a JSON mode that its model lists goes through, and nothing reminds it of JSON', () => {
+  test('a JSON mode that its model lists is passed, without a reminder', () => {
     expect(toPlan(toBody({ response_format: OBJECT }), onEngine('json_mode'))).toEqual({ kind: 'pass' })
   })
 })
 
-describe('what is done about a response_format', () => {
+describe('the plan for a response_format', () => {
   const KNOWS: Feature[] = ['json_mode', 'structured_outputs', 'reasoning']
   const plans: [string, CanonicalRequest, Feature[], string][] = [
     ['none', toBody(), [], 'pass'],
@@ -147,15 +147,15 @@ describe('what is done about a response_format', () => {
     expect(sent.stream).toBeUndefined()
   })
 
-  test('an object on an Anthropic model, which has no JSON mode, whatever the catalogue says', () => {
+  test('an object on an Anthropic model, which has no JSON mode, whatever the catalog says', () => {
     expect(toPlan(toBody({ response_format: OBJECT }), on(['json_mode'], 'anthropic')).kind).toBe('enforce')
   })
 })
 
-describe('what such a target is sent', () => {
+describe('the request to such a target', () => {
   const wanted = { name: 'person', description: 'Who it is', schema: PERSON, strict: true, isHeld: false }
 
-  test('is a whole request with the schema in words, and the client’s own is left alone', () => {
+  test('is complete with the schema as text, and the client’s own is unchanged', () => {
     const body = toBody({ response_format: toFormat(), stream: true, stream_options: { include_usage: true }, seed: 1 })
     const before = structuredClone(body)
     const sent = toInstructed(body, wanted, on([]))
@@ -166,7 +166,7 @@ describe('what such a target is sent', () => {
     expect(body).toEqual(before)
   })
 
-  test.each(['system', 'developer'] as const)('has one %s message where the client sent one', (role) => {
+  test.each(['system', 'developer'] as const)('has one %s message if the client sent one', (role) => {
     for (const content of ['Be kind.', [{ type: 'text' as const, text: 'Be kind.' }]]) {
       const body = toBody({ messages: [{ role, content }, ...toBody().messages] })
       const before = structuredClone(body)
@@ -192,19 +192,19 @@ describe('what such a target is sent', () => {
     expect(sent.response_format).toEqual(yes ? OBJECT : undefined)
   })
 
-  test('does not talk a model out of calling tools', () => {
+  test('does not prevent a model from calling tools', () => {
     expect(toInstruction(wanted, true)).toStartWith('You may call tools as usual.')
     expect(toInstruction({ ...wanted, schema: null }, false)).toStartWith('Your whole answer must be one JSON object')
   })
 
-  test('speaks of JSON where only the word is missing, and still streams', () => {
+  test('mentions JSON if only the word is missing, and still streams', () => {
     const body = toBody({ response_format: OBJECT, stream: true })
     const sent = toReminded(body)
     expect(sent).toMatchObject({ response_format: OBJECT, stream: true })
     expect(toPlan(sent, on(['json_mode'])).kind).toBe('pass')
   })
 
-  test('shows a model its wrong answer, of which nothing is too long', () => {
+  test('shows a model its invalid response, truncated', () => {
     const { messages } = toCorrecting(toBody(), 'x'.repeat(100_000), '/name must be string')
     expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
     expect(messages[1]?.content?.length).toBe(32_000)
@@ -213,7 +213,7 @@ describe('what such a target is sent', () => {
   })
 })
 
-describe('of an answer', () => {
+describe('parsing a response', () => {
   const said: [string, string, string[]][] = [
     [
       'JSON alone is taken as it is',
@@ -314,12 +314,12 @@ describe('a schema', () => {
     else expect(said).toBe(expected)
   })
 
-  test('is answered in a few words, however much is wrong', () => {
+  test('gets a short error, however much is wrong', () => {
     const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`key${i}`.repeat(50), 1]))
     expect(check({ additionalProperties: { type: 'string' } }, many)?.length).toBeLessThan(1_000)
   })
 
-  test('that finds without end what is wrong gives up', () => {
+  test('with endless errors is abandoned', () => {
     const steps = Array.from({ length: 40 }, (_, i) => [`d${i}`, { anyOf: [ref(i + 1), ref(i + 1)] }])
     const schema = { ...ref(0), $defs: { ...Object.fromEntries(steps), d40: { type: 'string' } } }
     expect(() => check(schema, 1)).toThrow()

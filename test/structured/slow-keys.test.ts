@@ -1,4 +1,4 @@
-/** What is held against keys whose checks are slow, and for how long. */
+/** How slow checks count against their keys, and for how long. */
 import { beforeEach, expect, test } from 'bun:test'
 import { SlowKeys } from '../../src/gateway/structured-checker.ts'
 
@@ -20,7 +20,7 @@ test('a key is slow for a minute after its last slow check', () => {
   expect(keys.isSlow('a')).toBe(false)
 })
 
-test('a key whose slow checks took too long altogether waits until enough of them is forgotten', () => {
+test('a key whose slow checks took too long in total waits until enough of them expire', () => {
   keys.note('a', 2_500)
   now += 10_000
   expect(keys.waitMs('a')).toBe(0)
