@@ -11,7 +11,7 @@ import { DONE, text } from '../support/answers.ts'
 import { toTarget } from '../support/snapshot.ts'
 import { toExpected, toShape } from '../support/transcript.ts'
 
-/** Calls of a response with `ms` between words, and this end. */
+/** Measured speed of a response with `ms` between words, and this end. */
 function measure(ms: number, ...ends: AnswerEvent[]): number | null {
   let nowMs = 0
   const meter = new Meter(() => nowMs)
