@@ -30,6 +30,9 @@ export interface Listener {
 /** Most clients drop idle connections after 5 s (httpx, Node.js), before which a request could cross the end. */
 export const GRACE_MS = 15_000
 
+/** Time for accepted connections to finish their TLS handshake and send their first request. Until then, a listener that stops resets them. */
+export const FIRST_REQUEST_MS = 1_000
+
 /** Only Linux lets two listeners share a port without losing connections. */
 export const CAN_SHARE = process.platform === 'linux'
 
@@ -55,6 +58,8 @@ export function createListener(
   const { hostname } = where
   const earlier = new Set<NonNullable<ListeningApp['server']>>()
   let end = () => {}
+  /** Until then, the earlier listener has connections without a request. */
+  let settled = Promise.resolve()
   let isStopping = false
 
   const open = (port: number, tls: ServedCertificates | null) => {
@@ -72,6 +77,7 @@ export function createListener(
     port,
     origin: server.url.origin,
     async replace(next) {
+      await settled
       // A draining server keeps its certificates.
       if (isStopping) return
       // One earlier listener at a time, which `preferListeners` relies on.
@@ -94,6 +100,7 @@ export function createListener(
       }
       await preferListeners(port, { first: 1, count: 1 })
       divert(old, async (request) => toLast(await app.fetch(request)))
+      settled = Bun.sleep(FIRST_REQUEST_MS)
       const timer = setTimeout(() => end(), GRACE_MS)
       end = () => {
         clearTimeout(timer)
@@ -103,6 +110,7 @@ export function createListener(
     },
     count: 1,
     async prefer(which) {
+      await settled
       end()
       return CAN_SHARE && preferListeners(port, which)
     },

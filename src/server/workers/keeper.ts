@@ -19,7 +19,14 @@ import { listDraining } from '../../store/data-folder.ts'
 import { filesIn } from '../../store/files.ts'
 import type { LedgerReader } from '../../store/ledger-store.ts'
 import { listenForForwarded, untilAdmitted } from '../handover.ts'
-import { GRACE_MS, type Listener, type ListenPlace, reserve, type ServedCertificates } from '../listener.ts'
+import {
+  FIRST_REQUEST_MS,
+  GRACE_MS,
+  type Listener,
+  type ListenPlace,
+  reserve,
+  type ServedCertificates,
+} from '../listener.ts'
 import { type Front, listenAt } from '../network.ts'
 import { listenForLinks } from './link.ts'
 import type { Workers } from './shared.ts'
@@ -108,6 +115,8 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
   let failures = 0
   let renewing: Promise<void> = Promise.resolve()
   let ending: Promise<void> = Promise.resolve()
+  /** Until then, retired workers have connections without a request. */
+  let settled = Promise.resolve()
   let grace: ReturnType<typeof setTimeout> | undefined
   /** Number of listeners of the next server. */
   let successors = 0
@@ -259,24 +268,33 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
   const prefer: Listener['prefer'] = (which) =>
     Promise.any(listeners.map((worker) => linkOf(worker).ask(PREFER, which))).catch(() => false)
 
-  /** One worker at a time: the preferred range is valid until a listener ends, and none may end with queued connections. */
+  /**
+   * One worker at a time: when a listener ends, the last one takes its index. Only listeners that keep their index get new connections, in whatever order the
+   * workers listen, so none ends with queued connections.
+   */
   const leave = async (workers: readonly Worker[], others: number) => {
     for (const worker of workers) worker.state = 'left'
-    for (let left = workers.length; left > 0; left--) {
-      const worker = workers[left - 1] ?? fail('no such worker')
+    for (const [at, worker] of workers.toReversed().entries()) {
+      const fixed = others - at - 1
+      const left = workers.length - at - 1
+      if (fixed > 0) await prefer({ first: workers.length, count: fixed })
       await askEach([worker], (link) => link.ask(LEAVE, { drainMs }))
       forget(worker)
-      if (left === 1) return
-      await prefer({ first: left - 1, count: others })
+      if (fixed > 0 || left === 0) continue
+      // All others have moved.
+      await prefer({ first: left, count: others })
       await Bun.sleep(Math.min(QUEUE_MS, MAX_QUEUES_MS / workers.length))
     }
+    if (listeners.length > 0) await prefer({ first: 0, count: others })
   }
   /** Afterward, only serving workers listen. */
   const endRetired = () => {
     clearTimeout(grace)
-    ending = ending.then(() => {
+    ending = ending.then(async () => {
       const retired = listeners.filter(({ state }) => state === 'retired')
-      return leave(retired, listeners.length - retired.length)
+      if (retired.length === 0) return
+      await settled
+      await leave(retired, listeners.length - retired.length)
     })
     return ending
   }
@@ -292,6 +310,7 @@ export async function openWorkers(deps: WorkersDeps): Promise<Front> {
       worker.state = 'retired'
       linkOf(worker).tell(RETIRE, null)
     }
+    settled = Bun.sleep(FIRST_REQUEST_MS)
     grace = setTimeout(endRetired, GRACE_MS)
     startMissing()
   }
