@@ -10,7 +10,7 @@ export class Frame {
   samples = 0
   /** Hz. */
   rate = 0
-  /** Header bits that are the same in all frames of a stream. */
+  /** Header bits shared by all frames of a stream. */
   kind = 0
 
   get seconds(): number {

@@ -2,6 +2,7 @@
 import { type Decision, GatewayError } from '../domain/error.ts'
 import { asObject } from '../domain/json.ts'
 import { BACKSLASH, BODY_LIMITS, COMMA, JsonScan, QUOTE, sourceOf } from '../domain/json-text.ts'
+import { asBuffer } from '../domain/multipart.ts'
 import { ENDPOINT_PATHS } from '../domain/task.ts'
 import { MAX_LINE_BYTES, MAX_LINES, toObject, toOneLine } from './input.ts'
 
@@ -115,7 +116,7 @@ class RequestReader {
 const BLANKS: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d])
 
 const textOf = (bytes: Uint8Array, from: number, to: number) =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8', from, Math.min(to, bytes.length))
+  asBuffer(bytes).toString('utf8', from, Math.min(to, bytes.length))
 
 const refuse = (message: string) =>
   new GatewayError('invalid_request', message, { param: message.split(':', 1)[0] ?? null })

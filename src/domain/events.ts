@@ -6,9 +6,9 @@
  * counts, and covers all before it; `done` or `failure` comes last, once.
  */
 
-import type { Base64Pieces } from './base64-pieces.ts'
 import type { EndpointResult } from './endpoint-results.ts'
 import type { UpstreamError } from './error.ts'
+import type { Base64Pieces } from './images.ts'
 import type { Vector } from './task.ts'
 import type { ModelUsage, Usage, Variant } from './usage.ts'
 

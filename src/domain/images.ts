@@ -1,5 +1,4 @@
 /** Requests to generate images from a text, or to edit images. */
-import type { Base64Pieces } from './base64-pieces.ts'
 import { EndpointRequest, type MediaTokens, type TokensBeside } from './endpoint-request.ts'
 import type { JsonObject } from './json.ts'
 import type { Form } from './multipart.ts'
@@ -86,6 +85,23 @@ export class ImagesRequest extends EndpointRequest {
 
   override withoutTokens(): ImagesRequest {
     return new ImagesRequest(this.model, this.asked, this.extras, this.edited, false)
+  }
+}
+
+/** Many MB of base64, as bytes from the upstream, in pieces. As text, each step would copy it. */
+export class Base64Pieces {
+  readonly length: number
+
+  constructor(readonly pieces: readonly Uint8Array[]) {
+    this.length = pieces.reduce((sum, piece) => sum + piece.length, 0)
+  }
+
+  toString(): string {
+    return Buffer.concat(this.pieces).toString()
+  }
+
+  toJSON(): string {
+    return this.toString()
   }
 }
 

@@ -42,10 +42,14 @@ const CR = 13
 const LF = 10
 const DASH = 45
 
+/** A view of the same bytes. */
+export const asBuffer = (bytes: Uint8Array): Buffer =>
+  bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+
 export function readForm(bytes: Uint8Array, contentType: string): Decision<Form> {
   const boundary = boundaryOf(contentType)
   if (boundary instanceof GatewayError) return boundary
-  const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const all = asBuffer(bytes)
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1')
   const parts: Part[] = []
   let at = startOf(all, delimiter)

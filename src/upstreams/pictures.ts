@@ -2,8 +2,10 @@
  * Cuts base64 images out of server-sent events before the events are parsed. Decoding, searching, parsing, and writing many MB would delay
  * other requests.
  */
-import { Base64Pieces } from '../domain/base64-pieces.ts'
+
 import type { RawEvent } from '../domain/events.ts'
+import { Base64Pieces } from '../domain/images.ts'
+import { asBuffer } from '../domain/multipart.ts'
 import { toReadingMs } from './answer-stream.ts'
 import type { BackendCall } from './backend.ts'
 import { eventTooLong } from './framing.ts'
@@ -97,7 +99,7 @@ export class PictureCutter {
 
   /** Returns the bytes that aren't part of an image. */
   #cut(piece: Uint8Array): Buffer {
-    const bytes = this.#held.length === 0 ? toBuffer(piece) : Buffer.concat([this.#held, piece])
+    const bytes = this.#held.length === 0 ? asBuffer(piece) : Buffer.concat([this.#held, piece])
     this.#held = NOTHING
     const rest: Buffer[] = []
     for (let at = 0; at < bytes.length; ) {
@@ -153,6 +155,3 @@ function endOf(bytes: Buffer, from: number): number {
   const end = bytes.toString('latin1', from, most).search(NO_BASE64)
   return end === -1 ? most : from + end
 }
-
-const toBuffer = (bytes: Uint8Array): Buffer =>
-  bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

@@ -1,9 +1,8 @@
 /** Writes images as one JSON object or as server-sent events. The last event has the usage. */
-import { Base64Pieces } from '../../domain/base64-pieces.ts'
 import { resultOf } from '../../domain/endpoint-results.ts'
 import type { GatewayError } from '../../domain/error.ts'
 import type { AnswerEvent, RawEvent } from '../../domain/events.ts'
-import type { Image, MadeImages } from '../../domain/images.ts'
+import { Base64Pieces, type Image, type MadeImages } from '../../domain/images.ts'
 import type { Receipt } from '../../domain/usage.ts'
 import { type Identity, KEEP_ALIVE, type Piece, type Writer, withCost } from '../format.ts'
 

@@ -41,7 +41,7 @@ export interface ScopeAsk {
   budget?: BudgetAsk
 }
 
-/** The amounts that a request wants to reserve. */
+/** Amounts to reserve for a request. */
 export interface Want {
   requests: number
   slots: number

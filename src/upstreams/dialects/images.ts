@@ -1,8 +1,13 @@
 /** Converts images between OpenAI's requests and responses and those of upstreams. Shared by all dialects. */
-import { Base64Pieces } from '../../domain/base64-pieces.ts'
 import { UpstreamError } from '../../domain/error.ts'
 import type { AnswerEvent } from '../../domain/events.ts'
-import { type Image, type ImagesRequest, type InputImage, TOKENS_PER_PARTIAL } from '../../domain/images.ts'
+import {
+  Base64Pieces,
+  type Image,
+  type ImagesRequest,
+  type InputImage,
+  TOKENS_PER_PARTIAL,
+} from '../../domain/images.ts'
 import { asText, type JsonObject } from '../../domain/json.ts'
 import type { Target } from '../../domain/snapshot.ts'
 import { NO_USAGE, type Usage } from '../../domain/usage.ts'

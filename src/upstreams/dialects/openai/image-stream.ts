@@ -1,8 +1,7 @@
 /** Reads images from server-sent events. Partial images are forwarded unchanged, and completed ones are decoded. */
-import type { Base64Pieces } from '../../../domain/base64-pieces.ts'
 import { UpstreamError } from '../../../domain/error.ts'
 import type { AnswerEvent } from '../../../domain/events.ts'
-import type { ImagesRequest } from '../../../domain/images.ts'
+import type { Base64Pieces, ImagesRequest } from '../../../domain/images.ts'
 import { asObject, asText, type JsonObject, tryJson } from '../../../domain/json.ts'
 import type { Target } from '../../../domain/snapshot.ts'
 import { addUsage, NO_USAGE, type Usage } from '../../../domain/usage.ts'
